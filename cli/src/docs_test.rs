@@ -1,5 +1,5 @@
-//! What the documents say of the code is so: every event of the log and every counter is explained, and every test that
-//! a promise rests on is there.
+//! What the documents say of the code is so: every event of the log and every counter is explained, and every
+//! test that a promise rests on is there.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The `quorumwire` binary: one server, or the tools around a cluster of them. Only reads the command
-//! line and turns outcomes into exit codes: 0 done, 1 failed, 2 asked for something that makes no sense, 128 + N
+//! The `quorumwire` binary: one server, or the tools around a cluster of them. Only reads the command line
+//! and turns outcomes into exit codes: 0 done, 1 failed, 2 asked for something that makes no sense, 128 + N
 //! ended by signal N (141, as by SIGPIPE: nobody read the answer).
 #![warn(clippy::print_stdout, clippy::print_stderr)] // these panic where nobody reads: `output` does not
 #[macro_use]

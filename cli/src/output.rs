@@ -1,6 +1,7 @@
-//! What a command says: answers on standard output, complaints on standard error. An answer that cannot be written is
-//! an error, a complaint that cannot be written is forgotten; neither panics, as `println!` and `eprintln!` do. Both
-//! wait for a reader that is slow, until the command is told to end. A server's log is not written here.
+//! What a command says: answers on standard output, complaints on standard error. An answer that cannot be
+//! written is an error, a complaint that cannot be written is forgotten; neither panics, as `println!` and
+//! `eprintln!` do. Both wait for a reader that is slow, until the command is told to end. A server's log is
+//! not written here.
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;

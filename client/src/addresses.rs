@@ -9,8 +9,8 @@ use tokio::time::{Instant, timeout};
 /// Addresses of one name that are tried, in the order in which the system gives them.
 pub const ADDRESSES_OF_NAME_MAX: usize = 8;
 
-/// All addresses that the text stands for: at least one, each once. The system may take seconds to look up a name. An
-/// address takes no lookup; its interface may be a number or a name, as in `[fe80::1%eth0]:7400`.
+/// All addresses that the text stands for: at least one, each once. The system may take seconds to look up a
+/// name. An address takes no lookup; its interface may be a number or a name, as in `[fe80::1%eth0]:7400`.
 pub fn look_up(text: &str) -> io::Result<Vec<SocketAddr>> {
     if let Ok(known) = text.parse() {
         return Ok(vec![known]);
@@ -42,8 +42,8 @@ fn host_and_port(text: &str) -> io::Result<(&str, u16)> {
     Ok((inner.unwrap_or(host), port))
 }
 
-/// Connects to the first of these addresses that takes a connection. Each gets an equal part of the time that is left, so one
-/// that says nothing keeps no other from being tried.
+/// Connects to the first of these addresses that takes a connection. Each gets an equal part of the time that
+/// is left, so one that says nothing keeps no other from being tried.
 pub async fn connect_to_any(addresses: &[SocketAddr], until: Instant) -> io::Result<TcpStream> {
     first_of(addresses, until, connect_within).await
 }

@@ -7,7 +7,8 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// A client of a cluster. Cheap to clone; all clones share one connection and one session, and any number of
-/// tasks may ask at once. When the last one is dropped, its connection ends, and with it what nobody waits for.
+/// tasks may ask at once. When the last one is dropped, its connection ends, and with it what nobody waits
+/// for.
 ///
 /// Dropping a future of a command does not take the command back: it may be carried out, once.
 #[derive(Clone)]
@@ -37,8 +38,8 @@ impl Background {
 }
 
 impl AsyncClient {
-    /// Connects, within the settings' deadline. To be called on a tokio runtime with time and I/O, on which the
-    /// client's own task then runs.
+    /// Connects, within the settings' deadline. To be called on a tokio runtime with time and I/O, on which
+    /// the client's own task then runs.
     pub async fn connect(settings: Settings) -> Result<Self, Error> {
         let (client, background) = Self::prepare(&settings)?;
         tokio::spawn(background.run());
@@ -74,8 +75,8 @@ impl AsyncClient {
         self.ask(Wanted::Greeting, None, ended).await.map(drop)
     }
 
-    /// Has a command carried out, once, and gives what the state machine said. Waits while as many commands as
-    /// the settings allow are unanswered.
+    /// Has a command carried out, once, and gives what the state machine said. Waits while as many commands
+    /// as the settings allow are unanswered.
     pub async fn submit(&self, command: &[u8]) -> Result<Vec<u8>, Error> {
         let permit = permit(&self.shared.commands).await?;
         let wanted = Wanted::Command(command.to_vec());

@@ -5,8 +5,9 @@ use crate::{Counters, Error};
 use std::thread;
 use tokio::runtime::{Builder, Handle};
 
-/// A client of a cluster whose calls block. Cheap to clone, to be used by any number of threads at once; behind it
-/// is an [`AsyncClient`] on a thread of its own. On a tokio runtime use that one: these calls panic there.
+/// A client of a cluster whose calls block. Cheap to clone, to be used by any number of threads at once;
+/// behind it is an [`AsyncClient`] on a thread of its own. On a tokio runtime use that one: these calls panic
+/// there.
 #[derive(Clone)]
 pub struct Client {
     client: AsyncClient,

@@ -1,5 +1,5 @@
-//! The time of day by which certificates are judged. That of rustls panics before 1970, where a machine without a clock
-//! may begin; here nothing is valid then.
+//! The time of day by which certificates are judged. That of rustls panics before 1970, where a machine
+//! without a clock may begin; here nothing is valid then.
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 use std::time::{SystemTime, UNIX_EPOCH};

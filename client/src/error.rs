@@ -42,8 +42,8 @@ pub enum Error {
     /// Settings, or words of a command, that make no sense. Nothing was sent.
     #[error("{0}")]
     Invalid(String),
-    /// The store answered this error and changed nothing. A transaction was refused as a whole then; what only
-    /// one of its commands was answered is a [`Value::Error`](crate::kv::Value::Error) among its values.
+    /// The store answered this error and changed nothing. A transaction was refused as a whole then; what
+    /// only one of its commands was answered is a [`Value::Error`](crate::kv::Value::Error) among its values.
     #[error("{0}")]
     Answered(String),
     /// The answer is none that the store gives; the command was carried out.

@@ -26,8 +26,8 @@
 //!
 //! - it was carried out: `Ok` and what was answered, or [`Error::AnswerGone`] if an answer longer than 128
 //!   bytes got lost on its way and was not kept for the repeated question;
-//! - it was not carried out and will not be: [`Error::NotCarriedOut`], [`Error::Answered`] if the store refused it,
-//!   and others;
+//! - it was not carried out and will not be: [`Error::NotCarriedOut`], [`Error::Answered`] if the store
+//!   refused it, and others;
 //! - nobody knows: [`Error::OutcomeUnknown`]. It may yet be carried out, though not twice.
 //!
 //! ```no_run
@@ -49,8 +49,8 @@
 //! # Commands
 //!
 //! [`Client::submit`] and [`Client::query`] carry bytes that only the state machine understands. For the
-//! key-value store there is [`Client::command`], which takes the words of a command as Redis has them, and finds
-//! out by itself whether it is a read; [`Client::transaction`]; and a few of them by name. See [`kv`].
+//! key-value store there is [`Client::command`], which takes the words of a command as Redis has them, and
+//! finds out by itself whether it is a read; [`Client::transaction`]; and a few of them by name. See [`kv`].
 //!
 //! # Who may
 //!

@@ -1,4 +1,5 @@
-//! How a client knows its replicas, by a certificate that one of its authorities signed, and what it shows them.
+//! How a client knows its replicas, by a certificate that one of its authorities signed, and what it shows
+//! them.
 use crate::{CertificateTime, Error};
 use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject as _;
@@ -13,7 +14,8 @@ use std::sync::Arc;
 /// Longest file with authorities, certificates or a key.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The authorities that a client trusts, and nothing else, and the certificate that it shows, if it has one: TLS 1.3.
+/// The authorities that a client trusts, and nothing else, and the certificate that it shows, if it has one:
+/// TLS 1.3.
 #[derive(Clone)]
 pub struct Tls {
     authorities: Arc<RootCertStore>,
@@ -84,9 +86,10 @@ impl Tls {
         })
     }
 
-    /// Shows this certificate to servers that ask for one (their option `client-tls-ca`): PEM files with the chain,
-    /// the client's own first, and its key, such as `client-NAME.pem` and `client-NAME-key.pem` of `quorumwire keys
-    /// client`. They are read now; connections of a client that was made with this show what stood in them.
+    /// Shows this certificate to servers that ask for one (their option `client-tls-ca`): PEM files with the
+    /// chain, the client's own first, and its key, such as `client-NAME.pem` and `client-NAME-key.pem` of
+    /// `quorumwire keys client`. They are read now; connections of a client that was made with this show what
+    /// stood in them.
     pub fn with_certificate(
         mut self,
         chain: impl AsRef<Path>,

@@ -70,8 +70,9 @@ pub struct Config {
     pub append_bytes_in_flight_max: usize,
     /// Bytes of entries kept in memory behind a snapshot, for followers that are a little behind.
     pub log_tail_bytes: usize,
-    /// Most bytes of entries that a leader keeps behind its newest snapshot for members that catch up by an older one;
-    /// never more than four times that one's size. All that was there when the newest was taken counts.
+    /// Most bytes of entries that a leader keeps behind its newest snapshot for members that catch up by an
+    /// older one; never more than four times that one's size. All that was there when the newest was taken
+    /// counts.
     pub log_kept_bytes_max: usize,
     /// Most membership and leadership requests and linearizable reads waiting for an answer.
     pub waiting_requests_max: usize,
@@ -162,8 +163,9 @@ pub struct Entry {
     pub end: u32,
 }
 
-/// What a replica says of itself when it connects: above all what it promises as a voter to leaders, for as long as its process lives. A process that is started anew
-/// begins only once the promise of the one before has passed, unless its own is at least as long.
+/// What a replica says of itself when it connects: above all what it promises as a voter to leaders, for as
+/// long as its process lives. A process that is started anew begins only once the promise of the one before
+/// has passed, unless its own is at least as long.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Promise {
     /// How long it gives nobody else a vote once it has heard a leader, by its own clock. Zero: it
@@ -299,7 +301,8 @@ pub enum MemberChange {
     Quorum(CommitQuorum),
     /// A member is elsewhere than the list says. Nothing else about it changes.
     Move {
-        /// The life of it that was found there. Refused for any other: nobody may be sent to where another one is.
+        /// The life of it that was found there. Refused for any other: nobody may be sent to where another
+        /// one is.
         peer: Peer,
         /// Where it was found.
         peer_address: String,

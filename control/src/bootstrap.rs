@@ -188,8 +188,8 @@ impl Replica {
         let membership = Membership {
             members,
             quorum: CommitQuorum::Majority,
-            // Known already where earlier code has noted it before the entry was durable. Where a member's code
-            // would drop it, it is given later.
+            // Known already where earlier code has noted it before the entry was durable. Where a member's
+            // code would drop it, it is given later.
             lineage: if all_keep_lineage {
                 self.lineage.or(self.config.new_lineage)
             } else {

@@ -1,13 +1,13 @@
-//! How commands that wait for a plane become entries. A plane's entry is a packet, and short commands cost it little
-//! more than none: so what fits one packet becomes one entry.
+//! How commands that wait for a plane become entries. A plane's entry is a packet, and short commands cost it
+//! little more than none: so what fits one packet becomes one entry.
 use crate::records::{has_name, put_payload, record_kind};
 use bytes::BytesMut;
 use quorumwire_interfaces::{Command, EntryKind};
 use quorumwire_wire::{BUNDLED_HEADER_BYTES, put_bundled};
 use std::borrow::Cow;
 
-/// What the commands of one entry of several may be in work together, whoever measures it: nobody breaks off to apply
-/// an entry, so a state machine is busy for so long with one.
+/// What the commands of one entry of several may be in work together, whoever measures it: nobody breaks off
+/// to apply an entry, so a state machine is busy for so long with one.
 const BUNDLE_WORK_MAX: usize = 16 << 20;
 
 /// A command that waits.
@@ -43,8 +43,9 @@ impl NextEntry<'_> {
     }
 }
 
-/// The first entries, at most so many, that the commands `waiting` become, in their order, with payloads of at
-/// most `payload_bytes_max`. Ticks and fragments stand alone, as does a command that has no other beside it.
+/// The first entries, at most so many, that the commands `waiting` become, in their order, with payloads of
+/// at most `payload_bytes_max`. Ticks and fragments stand alone, as does a command that has no other beside
+/// it.
 pub fn next_entries<'a>(
     waiting: impl IntoIterator<Item = WaitingCommand<'a>>,
     payload_bytes_max: usize,

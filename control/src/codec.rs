@@ -19,10 +19,10 @@ impl Message {
         (message, attachment_of(&self.body))
     }
 
-    /// Reads the wire form. Malformed: no body, a body that is the node's own affair (`Hello`,
-    /// `Goodbye`, `Forward`, `ForwardReply`, `FastTermKey`), an attachment where none belongs or none where one does, a
-    /// number beyond its limits. The group is the caller's to check; records in the attachment are checked
-    /// by [`crate::Replica::step`].
+    /// Reads the wire form. Malformed: no body, a body that is the node's own affair (`Hello`, `Goodbye`,
+    /// `Forward`, `ForwardReply`, `FastTermKey`), an attachment where none belongs or none where one does, a
+    /// number beyond its limits. The group is the caller's to check; records in the attachment are checked by
+    /// [`crate::Replica::step`].
     pub fn from_proto(message: PeerMessage, attachment: Bytes) -> Result<Self, Malformed> {
         if attachment.len() > ATTACHMENT_BYTES_MAX {
             return Err(malformed(format!(

@@ -118,8 +118,8 @@ impl Replica {
             && self.members.index() <= self.commit_index
             && self.committed_in_own_term();
         let voter_count = self.members.current().voters().count();
-        // A try is a new term, with which a transfer begins anew: it is not disturbed again and again. But who is never
-        // done does not keep the others from a fast term for good.
+        // A try is a new term, with which a transfer begins anew: it is not disturbed again and again. But
+        // who is never done does not keep the others from a fast term for good.
         let failed_before = self.plane.attempts.wait > self.config.engage_interval;
         let patience = self.config.engage_interval_max * TRANSFER_INTERVALS_MAX;
         let patient = self.now.0 < self.plane.attempts.at.0 + patience;
@@ -161,8 +161,8 @@ impl Replica {
         let last_index = self.last_index();
         let committed = self.commit_index == last_index;
         let durable = self.persistence.persisted_index == last_index;
-        // Reads that wait for a round are no reason to wait: where each takes one there are always some. They are
-        // refused with this term, and asked for anew.
+        // Reads that wait for a round are no reason to wait: where each takes one there are always some. They
+        // are refused with this term, and asked for anew.
         if !committed || !durable || !self.may_lead_fast() {
             return;
         }
@@ -212,8 +212,8 @@ impl Replica {
         }
     }
 
-    /// A vote for this leader of a fast term came late, or a straggler has answered. Whoever engages holds, durably,
-    /// everything before the fast term: its plane never says so, it speaks of later entries only.
+    /// A vote for this leader of a fast term came late, or a straggler has answered. Whoever engages holds,
+    /// durably, everything before the fast term: its plane never says so, it speaks of later entries only.
     pub(crate) fn on_member_engaged(&mut self, from: Peer, engaged: bool) {
         let now = self.now;
         let start_index = self

@@ -208,14 +208,16 @@ impl Replica {
         index <= self.commit_index || self.log.term_at(index) == Some(term)
     }
 
-    /// Whether another entry is committed here in the place of that one. That cannot be where every disk keeps what it
-    /// was given: this one, or the leader's, was put back to an old copy of itself, and one of both went on alone.
+    /// Whether another entry is committed here in the place of that one. That cannot be where every disk
+    /// keeps what it was given: this one, or the leader's, was put back to an old copy of itself, and one of
+    /// both went on alone.
     pub(crate) fn contradicts_committed(&self, index: Index, term: Term) -> bool {
         let is_other = |known| known != term && !mutant("divergence-not-noticed");
         index <= self.commit_index && self.log.term_at(index).is_some_and(is_other)
     }
 
-    /// What is committed here is not what its leader has: from now on it acknowledges nothing, so nobody counts on it.
+    /// What is committed here is not what its leader has: from now on it acknowledges nothing, so nobody
+    /// counts on it.
     pub(crate) fn note_divergence(&mut self) {
         self.diverged = true;
         self.counters.ignored_diverged += 1;

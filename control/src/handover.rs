@@ -399,8 +399,9 @@ impl Replica {
     }
 }
 
-/// Whether a follower's plane has word from the leader's host since `before`. Only a round is: hosts begin those, each
-/// once. Entries say nothing of the host, whose plane may go on with what clients send while it stands still.
+/// Whether a follower's plane has word from the leader's host since `before`. Only a round is: hosts begin
+/// those, each once. Entries say nothing of the host, whose plane may go on with what clients send while it
+/// stands still.
 fn has_heard_host(before: &Registers, registers: &Registers) -> bool {
     let appends = mutant("plane-appends-heard") && registers.last_index > before.last_index;
     registers.round > before.round || appends

@@ -355,8 +355,8 @@ impl Replica {
         self.was_listed
     }
 
-    /// Whether the newest membership that it knows to be committed does not name it. One that joins reads older
-    /// ones first; so only of one that was a member this says that it was removed.
+    /// Whether the newest membership that it knows to be committed does not name it. One that joins reads
+    /// older ones first; so only of one that was a member this says that it was removed.
     #[must_use]
     pub const fn is_left_out(&self) -> bool {
         self.left_out_at.is_some()
@@ -476,8 +476,8 @@ impl Replica {
         }
     }
 
-    /// Nobody sends entries to one that was removed, which its commit index would go along with: a later start would
-    /// not know of the removal.
+    /// Nobody sends entries to one that was removed, which its commit index would go along with: a later
+    /// start would not know of the removal.
     fn write_removal(&mut self, outputs: &mut Vec<Output>) {
         let Some(left_out_at) = self.left_out_at.filter(|_| self.was_listed) else {
             return;

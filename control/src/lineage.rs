@@ -5,14 +5,14 @@
 //! Its leader draws the number, and commits it as a membership that changes nothing else. It does so only
 //! while every member is connected and says that it keeps lineages: from then on no code leads that would
 //! drop the number. A number that an uncommitted entry named may be replaced by another leader's; so only a
-//! committed one counts, and only that is told to others and kept on disk, once the entry naming it is durable
-//! here.
+//! committed one counts, and only that is told to others and kept on disk, once the entry naming it is
+//! durable here.
 //!
 //! # A cluster that went back to code from before lineages
-//! That code drops the number from its log and its snapshots, and then one member may remember it where others do
-//! not. So each member's hello names the number that it remembers, and no leader draws one while a member names one:
-//! it puts that one back. While two members name two numbers it does nothing; those two refuse each other, and
-//! say so.
+//! That code drops the number from its log and its snapshots, and then one member may remember it where
+//! others do not. So each member's hello names the number that it remembers, and no leader draws one while a
+//! member names one: it puts that one back. While two members name two numbers it does nothing; those two
+//! refuse each other, and say so.
 use crate::members::peer_of;
 use crate::mutants::mutant;
 use crate::{Entry, LeaveReason, Output, Peer, Replica};
@@ -20,7 +20,8 @@ use quorumwire_interfaces::Lineage;
 use quorumwire_wire::{Membership, RecordKind};
 
 impl Replica {
-    /// The lineage of its cluster, once that is committed and would be known after a crash, too. It never changes.
+    /// The lineage of its cluster, once that is committed and would be known after a crash, too. It never
+    /// changes.
     #[must_use]
     pub const fn lineage(&self) -> Lineage {
         self.lineage
@@ -55,8 +56,8 @@ impl Replica {
         self.committed_lineage().contradicts(membership.lineage) && !mutant("other-lineage-taken")
     }
 
-    /// Whether there are members of another cluster of this name among these, each of which was checked. Then none is
-    /// taken, and that is said.
+    /// Whether there are members of another cluster of this name among these, each of which was checked. Then
+    /// none is taken, and that is said.
     pub(crate) fn refuses_lineage_of(
         &mut self,
         from: Peer,
@@ -105,8 +106,8 @@ impl Replica {
         }
     }
 
-    /// The number that is to be this cluster's: the one that somebody remembers, or else a new one. None while a
-    /// member is away or would drop it, and where two remember two.
+    /// The number that is to be this cluster's: the one that somebody remembers, or else a new one. None
+    /// while a member is away or would drop it, and where two remember two.
     fn lineage_to_give(&self) -> Lineage {
         let mut remembered = self.committed_lineage();
         let members = self.members.current().members.iter().map(peer_of);

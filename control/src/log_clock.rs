@@ -4,15 +4,16 @@ use crate::mutants::mutant;
 use quorumwire_wire::{LOG_TIME_AGREES_MS, Tick};
 use std::time::Duration;
 
-/// While the log's time and the wall clock differ, the log's time runs slower or faster by one part in so many.
+/// While the log's time and the wall clock differ, the log's time runs slower or faster by one part in so
+/// many.
 pub const LOG_TIME_SLEW: u32 = 10;
 
 /// A difference of more than this is a fault, in milliseconds: somebody's clock is wrong, or was.
 pub const LOG_TIME_FAULT_MS: u64 = 10_000;
 
-/// The log's time as a leader tells it. At the start of a term that is the wall clock, or what the log had come to
-/// if that is later. From then on it goes with the clock that nobody sets, and slowly towards the wall clock:
-/// whatever that does, it never goes back and never jumps.
+/// The log's time as a leader tells it. At the start of a term that is the wall clock, or what the log had
+/// come to if that is later. From then on it goes with the clock that nobody sets, and slowly towards the
+/// wall clock: whatever that does, it never goes back and never jumps.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LogClock {
     /// The time when the clocks were last looked at, since 1970.
@@ -34,8 +35,8 @@ impl LogClock {
         }
     }
 
-    /// Takes note of what the wall clock shows now, and of what the log has come to: what an earlier leader had
-    /// told it may have become known only since the term began.
+    /// Takes note of what the wall clock shows now, and of what the log has come to: what an earlier leader
+    /// had told it may have become known only since the term began.
     pub fn look(&mut self, now: Now, wall: Duration, log_time_ms: u64) {
         *self = Self {
             time: self.time(now).max(Duration::from_millis(log_time_ms)),
@@ -76,8 +77,9 @@ impl LogClock {
         if time >= wall { ahead } else { -ahead }
     }
 
-    /// Whether the wall clock shows less than the log was told last: then a point of time that a client takes for one to
-    /// come may be past for the log. The log has come to `log_time_ms`, and is ahead by `ahead_ms` as far as it knows.
+    /// Whether the wall clock shows less than the log was told last: then a point of time that a client takes
+    /// for one to come may be past for the log. The log has come to `log_time_ms`, and is ahead by `ahead_ms`
+    /// as far as it knows.
     #[must_use]
     pub fn is_set_back(&self, now: Now, log_time_ms: u64, ahead_ms: i64) -> bool {
         let wall = self.wall.saturating_add(now.0.saturating_sub(self.at.0));

@@ -84,7 +84,8 @@ fn a_tick_says_the_wall_clock_only_if_it_may() {
     assert_eq!(tick(&clock, true), (16, Some(0)));
 }
 
-/// The log is told what the wall clock shows when that was set back; once, and never while both only come closer.
+/// The log is told what the wall clock shows when that was set back; once, and never while both only come
+/// closer.
 #[test]
 fn a_wall_clock_that_is_set_back_is_noticed_until_the_log_knows() {
     for ahead in [Duration::ZERO, Duration::from_secs(30), YEAR] {

@@ -47,8 +47,8 @@ impl Members {
         self.history.iter().any(names)
     }
 
-    /// The lineage that a membership set at this index or before names, as far as they are remembered. Code from before
-    /// lineages may have left it out of later ones.
+    /// The lineage that a membership set at this index or before names, as far as they are remembered. Code
+    /// from before lineages may have left it out of later ones.
     pub(crate) fn lineage_upto(&self, upto: Index) -> Lineage {
         let settled = self
             .history
@@ -162,9 +162,9 @@ fn fits_address(peer_address: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The membership in which a replica's old life gives way to its new one, as a learner. For a voter
-/// that removes one voter and adds none: a single-server change. Its address stays: that the new life is elsewhere is
-/// its own word, and whoever looks for it there tells by [`MemberChange::Move`].
+/// The membership in which a replica's old life gives way to its new one, as a learner. For a voter that
+/// removes one voter and adds none: a single-server change. Its address stays: that the new life is elsewhere
+/// is its own word, and whoever looks for it there tells by [`MemberChange::Move`].
 pub(crate) fn changed_life(membership: &Membership, fresh: Peer) -> Membership {
     let mut next = membership.clone();
     for member in &mut next.members {

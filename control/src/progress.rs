@@ -19,8 +19,8 @@ pub(crate) struct Progress {
     /// First index not sent yet, or to be tried next.
     pub(crate) next_index: Index,
     pub(crate) state: Sending,
-    /// How long the snapshot is that it was sent last, 0 if that is not known yet; none once it holds all that may be
-    /// forgotten.
+    /// How long the snapshot is that it was sent last, 0 if that is not known yet; none once it holds all
+    /// that may be forgotten.
     pub(crate) catches_up_by: Option<u64>,
     in_flight: VecDeque<InFlight>,
     in_flight_bytes: usize,

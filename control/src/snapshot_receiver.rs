@@ -106,8 +106,8 @@ impl Replica {
         }
     }
 
-    /// The lineage that a snapshot's first piece names, if it is another one. Where the piece is too short to name it, whoever
-    /// installs the snapshot finds out.
+    /// The lineage that a snapshot's first piece names, if it is another one. Where the piece is too short to
+    /// name it, whoever installs the snapshot finds out.
     fn lineage_of_another(&self, chunk: &Chunk) -> Option<Lineage> {
         let first = (chunk.offset == 0).then_some(&chunk.bytes[..])?;
         let membership = SnapshotReader::new(first).ok()?.head().membership.clone();

@@ -8,8 +8,8 @@ use quorumwire_interfaces::{Index, ReplicaId, Term};
 /// Bytes of a snapshot in one message; with the rest of the message it fits a frame's attachment.
 pub(crate) const CHUNK_BYTES_MAX: usize = 1 << 20;
 
-/// Log that is kept for a member that catches up by a snapshot is at most so many times as long: it is written while
-/// the snapshot is sent, and while it is installed.
+/// Log that is kept for a member that catches up by a snapshot is at most so many times as long: it is
+/// written while the snapshot is sent, and while it is installed.
 const TIMES_A_SNAPSHOT: u64 = 4;
 
 /// The numbers in a `SnapshotReply`.
@@ -53,16 +53,17 @@ impl Replica {
         self.snapshot = Some(meta);
     }
 
-    /// Forgets a piece of the log that the own snapshot made superfluous, but for what members lack that catch up by an
-    /// older one. Under steady writes they would need the next as soon as they have that, and never be done.
+    /// Forgets a piece of the log that the own snapshot made superfluous, but for what members lack that
+    /// catch up by an older one. Under steady writes they would need the next as soon as they have that, and
+    /// never be done.
     pub(crate) fn forget_log(&mut self) {
         let upto = self.lacked_behind().unwrap_or(self.log.last_index());
         self.log.forget_some(upto);
     }
 
-    /// Leader: what those hold, or soon will, that catch up by a snapshot, the one that is furthest behind. If much more
-    /// was written meanwhile than the snapshot is long, the next one is the shorter way, and so is it for those who fall
-    /// behind without one.
+    /// Leader: what those hold, or soon will, that catch up by a snapshot, the one that is furthest behind.
+    /// If much more was written meanwhile than the snapshot is long, the next one is the shorter way, and so
+    /// is it for those who fall behind without one.
     fn lacked_behind(&mut self) -> Option<Index> {
         let (base_index, old_bytes) = (self.log.base_index(), self.log.old_bytes() as u64);
         let needed_behind = self.log.needed_behind();

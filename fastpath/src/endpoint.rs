@@ -1,4 +1,5 @@
-//! The endpoint of a plane whose packets are datagrams: the text of an IP address and a port, as in `127.0.0.1:7401`.
+//! The endpoint of a plane whose packets are datagrams: the text of an IP address and a port, as in
+//! `127.0.0.1:7401`.
 use quorumwire_interfaces::{Endpoint, PlanePeer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -51,10 +51,11 @@ pub struct Options {
     pub window: u32,
 }
 
-/// Frames that the ring of a network device holds at least: those of veth devices. Nobody paces packets, so what a
-/// leader has on its way to all others must fit, or a burst loses some.
+/// Frames that the ring of a network device holds at least: those of veth devices. Nobody paces packets, so
+/// what a leader has on its way to all others must fit, or a burst loses some.
 const DEVICE_FRAMES: u32 = 256;
-/// Of these, so many stay free of entries on their way for the first time: for answers, and what is sent again.
+/// Of these, so many stay free of entries on their way for the first time: for answers, and what is sent
+/// again.
 const DEVICE_FRAMES_FREE: u32 = 64;
 
 /// Entries that a leader has on their way at most, to so many others.
@@ -379,8 +380,8 @@ impl<P: Place> Engine<P> {
         }
     }
 
-    /// As [`quorumwire_interfaces::Offload::take_datagram`], for a memcached client: what is taken is a plain `set`
-    /// without a lifetime.
+    /// As [`quorumwire_interfaces::Offload::take_datagram`], for a memcached client: what is taken is a plain
+    /// `set` without a lifetime.
     pub fn take_memcached(
         &mut self,
         from: SocketAddr,

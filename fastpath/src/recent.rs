@@ -2,9 +2,9 @@
 use crate::ffi;
 use crate::store::MEMCACHED_KEY_BYTES_MAX;
 
-/// A key takes the place of another one when keys other than that have been offered so often: two that share a place
-/// and are both read would otherwise take it from each other with every read, and with it an answer that is just
-/// being copied.
+/// A key takes the place of another one when keys other than that have been offered so often: two that share
+/// a place and are both read would otherwise take it from each other with every read, and with it an answer
+/// that is just being copied.
 pub const RECENT_OFFERS_TO_REPLACE: u8 = 16;
 
 /// The place of a key; `None` for what is no memcached key.

@@ -1,5 +1,5 @@
-//! What an entry of the log does to the state machine, and who waits for it. The same in a running server, in the
-//! simulator, and in a folder that is read without a server.
+//! What an entry of the log does to the state machine, and who waits for it. The same in a running server, in
+//! the simulator, and in a folder that is read without a server.
 use crate::asker::Asker;
 use crate::group::Group;
 use crate::mutants::mutant;
@@ -10,8 +10,8 @@ use quorumwire_sessions::{Outcome, Place, Refusal, SESSION_HEADER_BYTES, Session
 use quorumwire_wire::{RecordKind, Tick};
 use std::iter::Peekable;
 
-/// A command of an entry, or an entry that is none. Only [`commands_of`] makes one, so nothing is applied that
-/// was not split.
+/// A command of an entry, or an entry that is none. Only [`commands_of`] makes one, so nothing is applied
+/// that was not split.
 #[derive(Clone, Copy, Debug)]
 pub struct Split<'a> {
     kind: RecordKind,
@@ -81,8 +81,9 @@ pub fn apply<S: StateMachine>(
     }
 }
 
-/// An entry that is being applied, command by command: [`Group::begin_entry`] makes one, [`Group::apply_next`] goes on,
-/// [`Group::end_entry`] says who waits in vain. One at a time: who waits for its commands is kept in the group.
+/// An entry that is being applied, command by command: [`Group::begin_entry`] makes one,
+/// [`Group::apply_next`] goes on, [`Group::end_entry`] says who waits in vain. One at a time: who waits for
+/// its commands is kept in the group.
 #[derive(Debug)]
 pub struct Applying<'a, C: Iterator<Item = Split<'a>>> {
     entry: &'a Entry,
@@ -113,8 +114,8 @@ impl<'a, C: Iterator<Item = Split<'a>>> Applying<'a, C> {
 }
 
 impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
-    /// Takes out of what waits all that this entry settles. All at once: what is answered may begin a term, which takes
-    /// what waits for that of another one.
+    /// Takes out of what waits all that this entry settles. All at once: what is answered may begin a term,
+    /// which takes what waits for that of another one.
     pub fn begin_entry<'a>(
         &mut self,
         entry: &'a Entry,
@@ -148,8 +149,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         next.filter(|proposal| proposal.position == applying.position)
     }
 
-    /// Applies the entry's next command; what its client is told is appended to `reply`. With the last one the entry
-    /// counts as applied.
+    /// Applies the entry's next command; what its client is told is appended to `reply`. With the last one
+    /// the entry counts as applied.
     pub fn apply_next<'a, C: Iterator<Item = Split<'a>>>(
         &mut self,
         applying: &mut Applying<'a, C>,
@@ -175,8 +176,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         })
     }
 
-    /// Those who still wait for a command of the entry that was applied: it holds none at their position. Nobody can tell
-    /// what became of them.
+    /// Those who still wait for a command of the entry that was applied: it holds none at their position.
+    /// Nobody can tell what became of them.
     pub fn end_entry(&mut self) -> Vec<Proposal<O>> {
         self.settled.own.drain(..).collect()
     }

@@ -10,13 +10,14 @@ pub trait Asker: Copy + Debug + From<PlaneClient> + From<Follower> {
     type Reader: Debug;
 }
 
-/// A request that was passed on, as its answer names it. A follower takes no answer to what another process of it asked,
-/// or in another term.
+/// A request that was passed on, as its answer names it. A follower takes no answer to what another process
+/// of it asked, or in another term.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RequestId {
     /// In which it was sent.
     pub term: Term,
-    /// The process that sent it: a number drawn by chance when that began. 0: one of an earlier version, which does not say.
+    /// The process that sent it: a number drawn by chance when that began. 0: one of an earlier version,
+    /// which does not say.
     pub process: u64,
     /// Of this request among those of the process.
     pub number: u64,

@@ -1,16 +1,16 @@
-//! What a replicated group wants done outside of itself. It pushes effects, and whoever drives it carries them out in the
-//! order in which they were pushed.
+//! What a replicated group wants done outside of itself. It pushes effects, and whoever drives it carries
+//! them out in the order in which they were pushed.
 //!
 //! # When
-//! After everything that came from other replicas; after each output of consensus, so that nothing is said before what had
-//! to be persisted first; and before the server itself does anything to the connections between replicas: reads from them,
-//! looks after them, writes to them, says goodbye. A turn leaves none to the next one. Between two of these moments nothing
-//! else is queued for another replica, so messages leave in the order in which the group said them, among the connections'
-//! own.
+//! After everything that came from other replicas; after each output of consensus, so that nothing is said
+//! before what had to be persisted first; and before the server itself does anything to the connections
+//! between replicas: reads from them, looks after them, writes to them, says goodbye. A turn leaves none to
+//! the next one. Between two of these moments nothing else is queued for another replica, so messages leave
+//! in the order in which the group said them, among the connections' own.
 //!
 //! # How many
-//! What has no room in a connection's queue never becomes an effect. So those that wait hold at most what the queues of all
-//! connections may hold (`QUEUE_BYTES_MAX`), and one message more for each.
+//! What has no room in a connection's queue never becomes an effect. So those that wait hold at most what the
+//! queues of all connections may hold (`QUEUE_BYTES_MAX`), and one message more for each.
 use crate::asker::Asker;
 use crate::group::Group;
 use crate::passed_on::PassedOn;
@@ -43,7 +43,8 @@ pub enum Effect {
 }
 
 impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
-    /// Has a message sent. False: it is dropped, and counted, because that life is not connected or its queue is full.
+    /// Has a message sent. False: it is dropped, and counted, because that life is not connected or its queue
+    /// is full.
     pub fn send(&mut self, to: Peer, message: PeerMessage, attachment: Vec<Bytes>) -> bool {
         let has_room = self.peers.queue(to, frame_bytes(&message, &attachment));
         if has_room {
@@ -133,7 +134,8 @@ mod tests {
         }
     }
 
-    /// Whoever hears that it is dropped may try again: it must not be sent after all, and it takes no memory meanwhile.
+    /// Whoever hears that it is dropped may try again: it must not be sent after all, and it takes no memory
+    /// meanwhile.
     #[test]
     fn what_is_dropped_is_counted_and_never_becomes_an_effect() {
         let mut group = group();

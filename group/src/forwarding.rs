@@ -1,5 +1,5 @@
-//! Requests that a follower passes on to the leader: the follower's side, which remembers whom each answer is for, and the
-//! leader's.
+//! Requests that a follower passes on to the leader: the follower's side, which remembers whom each answer is
+//! for, and the leader's.
 use crate::asker::{Asker, Follower, RequestId};
 use crate::group::{Gate, Group, Submitted};
 use crate::mutants::mutant;
@@ -66,8 +66,8 @@ struct Successor {
 }
 
 impl<O> Forward<O> {
-    /// Whether its answer is waited for no longer: whoever was to give it leads no more, and says nothing at all, or has
-    /// had its time to find out.
+    /// Whether its answer is waited for no longer: whoever was to give it leads no more, and says nothing at
+    /// all, or has had its time to find out.
     fn is_left_behind(&self, by: Successor, is_quiet: bool, patience: Duration) -> bool {
         let is_replaced = !self.is_read && self.term < by.term && self.to.id != by.id;
         is_replaced && (is_quiet || by.known_for > patience)
@@ -113,8 +113,9 @@ impl<O> Forwards<O> {
         }
     }
 
-    /// Before the first one: a number that no other process of this replica has, and the first request's. Where replicas
-    /// may run an earlier version, that is drawn by chance, too: all that they name in an answer is the request's.
+    /// Before the first one: a number that no other process of this replica has, and the first request's.
+    /// Where replicas may run an earlier version, that is drawn by chance, too: all that they name in an
+    /// answer is the request's.
     pub const fn begin(&mut self, process: u64, first: u64) {
         self.process = process;
         self.next = first;
@@ -195,8 +196,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         can_be_asked.then_some(leader)
     }
 
-    /// Whether requests are carried out here, or by somebody who can be asked. If one has to wait all the same, there is no
-    /// room for it.
+    /// Whether requests are carried out here, or by somebody who can be asked. If one has to wait all the
+    /// same, there is no room for it.
     #[must_use]
     pub fn has_somewhere_to_go(&self) -> bool {
         let takes_requests = self.leads() && !self.replica.is_handing_over();
@@ -263,7 +264,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         Some(Returned::Answered(forward, said))
     }
 
-    /// Gives up requests that no answer can be expected for: reads begin anew, writes have an unknown outcome.
+    /// Gives up requests that no answer can be expected for: reads begin anew, writes have an unknown
+    /// outcome.
     fn give_up_forwards(&mut self, lost: Vec<u64>) -> Vec<Returned<O>> {
         let mut returned = Vec::new();
         for number in lost {
@@ -290,8 +292,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         self.give_up_forwards(lost)
     }
 
-    /// Leadership changed hands, or may have. Reads are asked anew of whoever leads now. Writes wait as long as the old
-    /// leader may still find out.
+    /// Leadership changed hands, or may have. Reads are asked anew of whoever leads now. Writes wait as long
+    /// as the old leader may still find out.
     #[must_use]
     pub fn role_changed(&mut self, change: &RoleChange, patience: Duration) -> Vec<Returned<O>> {
         self.begin_term();
@@ -310,10 +312,10 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         returned
     }
 
-    /// Writes that were sent to a leader which another has replaced, and whose outcome it will not tell. It may still find
-    /// out for a while: one that handed its office over is alive and soon does. One that hangs, or is cut off, does not, and
-    /// its connection looks alive for much longer than it takes to elect another. They are not sent again: they may be in
-    /// the log.
+    /// Writes that were sent to a leader which another has replaced, and whose outcome it will not tell. It
+    /// may still find out for a while: one that handed its office over is alive and soon does. One that
+    /// hangs, or is cut off, does not, and its connection looks alive for much longer than it takes to elect
+    /// another. They are not sent again: they may be in the log.
     #[must_use]
     pub fn give_up_left_behind(&mut self, patience: Duration) -> Vec<Returned<O>> {
         let left_behind = self.left_behind(patience);
@@ -392,8 +394,9 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
 /// The leader's side.
 impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
-    /// Whether a write that a follower passed on in this term may come to stand in the log now. One that was sent to us
-    /// before others led may not: what its client sent behind it may have been carried out by one of them.
+    /// Whether a write that a follower passed on in this term may come to stand in the log now. One that was
+    /// sent to us before others led may not: what its client sent behind it may have been carried out by one
+    /// of them.
     pub fn takes_writes_of(&mut self, term: Term) -> bool {
         if !self.leads() {
             return false;
@@ -466,8 +469,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         self.reply_to(to, Said::Refused(reason), words);
     }
 
-    /// Answers a write that a follower passed on. A large answer gives way to the protocol's own messages. What it answers
-    /// has been carried out all the same.
+    /// Answers a write that a follower passed on. A large answer gives way to the protocol's own messages.
+    /// What it answers has been carried out all the same.
     pub fn answer_follower(&mut self, to: Follower, said: Said, answer: &[u8]) {
         match said {
             Said::Refused(reason) => self.refuse_follower(to, reason),
@@ -481,8 +484,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         }
     }
 
-    /// Answers a read that a follower passed on. If it has to give way, the follower asks again, and its question waits
-    /// behind what is queued already.
+    /// Answers a read that a follower passed on. If it has to give way, the follower asks again, and its
+    /// question waits behind what is queued already.
     pub fn answer_follower_read(&mut self, to: Follower, answer: Bytes) {
         if self.must_give_way(to.peer, answer.len()) {
             return self.refuse_follower(to, Reason::Busy);

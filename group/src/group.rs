@@ -34,7 +34,8 @@ pub struct Group<S, O: Asker, P: DataPlane + ?Sized> {
     pub store: Box<Sessions<S>>,
     /// Where the common case runs in fast terms; none: there are only software terms.
     pub plane: Option<Plane<O, P>>,
-    /// The clock as whoever drives this has last read it: after bytes were read from sockets and before they are judged.
+    /// The clock as whoever drives this has last read it: after bytes were read from sockets and before they
+    /// are judged.
     pub now: Now,
     pub(crate) wall: WallClock,
     /// The connections to other replicas.
@@ -61,7 +62,8 @@ pub struct Group<S, O: Asker, P: DataPlane + ?Sized> {
     pub reads: Reads<O::Reader>,
     /// What was passed on to a leader.
     pub forwards: Forwards<O>,
-    /// The words that go with a refusal to a follower. Only replicas of earlier versions read them: they know no reasons.
+    /// The words that go with a refusal to a follower. Only replicas of earlier versions read them: they know
+    /// no reasons.
     pub refusal_words: fn(Reason) -> Bytes,
     /// Empty between entries.
     pub(crate) settled: Settled<O>,

@@ -190,7 +190,8 @@ fn without_leadership_or_room_on_the_disk_nothing_is_written() {
     assert_eq!((group.last_index(), group.proposals.len()), (last, 0));
 }
 
-/// Otherwise it would take the log's time, and the moment from which reads may be answered, from a term of somebody else.
+/// Otherwise it would take the log's time, and the moment from which reads may be answered, from a term of
+/// somebody else.
 #[test]
 fn who_does_not_lead_begins_no_term() {
     let mut group = one_of(2, 0);
@@ -229,7 +230,8 @@ fn what_an_earlier_term_proposed_waits_apart() {
     assert_eq!(waiting, (1, 0));
 }
 
-/// One that could not be split holds nothing at any position but the first: whoever waits there is not left waiting.
+/// One that could not be split holds nothing at any position but the first: whoever waits there is not left
+/// waiting.
 #[test]
 fn who_waits_for_a_command_that_the_entry_does_not_hold_hears_of_it() {
     let mut group = leader();

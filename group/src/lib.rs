@@ -1,5 +1,5 @@
-//! One replicated log, without I/O: consensus, what is replicated, the data plane that carries the log while one does,
-//! and who waits for what. The server and the simulator drive the same code.
+//! One replicated log, without I/O: consensus, what is replicated, the data plane that carries the log while
+//! one does, and who waits for what. The server and the simulator drive the same code.
 //!
 //! | file | what |
 //! |---|---|
@@ -17,9 +17,10 @@
 //! | `plane_turn` | what the plane has goes to consensus, what clients want goes into the plane |
 //! | `proposals` | who waits for a write, from when it has a place in the log until that place is settled |
 //!
-//! Generic over `S`, the state machine; `O`, where an answer goes (to a connection, to another replica, to a client of the
-//! plane: only who drives a group knows); and `P`, where the plane runs. Whoever drives a group shows it its clocks and its
-//! connections, and carries out what gathers in its [`outputs`](Group::outputs) and [`effects`](Group::effects).
+//! Generic over `S`, the state machine; `O`, where an answer goes (to a connection, to another replica, to a
+//! client of the plane: only who drives a group knows); and `P`, where the plane runs. Whoever drives a group
+//! shows it its clocks and its connections, and carries out what gathers in its [`outputs`](Group::outputs)
+//! and [`effects`](Group::effects).
 mod apply;
 mod asker;
 mod effects;

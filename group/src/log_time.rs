@@ -110,8 +110,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         self.follow_log_time();
     }
 
-    /// The log may have come to what an earlier leader had told it: what this one tells goes on from there at once, and
-    /// does not stand still until the wall clock is looked at again.
+    /// The log may have come to what an earlier leader had told it: what this one tells goes on from there at
+    /// once, and does not stand still until the wall clock is looked at again.
     pub(crate) fn follow_log_time(&mut self) {
         if self.has_begun_term() {
             let log_time_ms = self.store.inner().log_time().0;
@@ -178,9 +178,10 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         self.store.inner().reads_time_of_day() && self.replica.may_tell_wall_clock(log_says_it)
     }
 
-    /// Whether the log must be told what the wall clock shows before anybody names a point of time to a plane: it is told
-    /// for the first time, or no longer, or the clock was set back. What else has changed since the last tick can wait for
-    /// the next command that depends on it. So an idle log is not told of it, while both clocks come closer for long.
+    /// Whether the log must be told what the wall clock shows before anybody names a point of time to a
+    /// plane: it is told for the first time, or no longer, or the clock was set back. What else has changed
+    /// since the last tick can wait for the next command that depends on it. So an idle log is not told of
+    /// it, while both clocks come closer for long.
     fn is_wall_clock_news(&self) -> bool {
         if self.applied < self.term_start {
             return false; // the log may say it already
@@ -200,8 +201,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         self.clock.time.time_ms(self.now).max(told_ms)
     }
 
-    /// A write shows what time is left, or what time it is: the log says so just before it, however new its last tick
-    /// is. Only where we lead.
+    /// A write shows what time is left, or what time it is: the log says so just before it, however new its
+    /// last tick is. Only where we lead.
     pub fn want_exact_time(&mut self) {
         let is_past = |last: Now| self.now.0.saturating_sub(last.0) >= Duration::from_millis(1);
         if self.clock.last_tick.is_some_and(is_past) {
@@ -235,9 +236,9 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         }
     }
 
-    /// What a read would show that is next may be over by the clock, while the log has not said so: the entry that the
-    /// read waits for then. Nothing may be missed before the log says so, else it could come back under a leader whose
-    /// clock is behind.
+    /// What a read would show that is next may be over by the clock, while the log has not said so: the entry
+    /// that the read waits for then. Nothing may be missed before the log says so, else it could come back
+    /// under a leader whose clock is behind.
     pub fn overdue(&mut self, line: &[u8]) -> Option<Overdue> {
         self.set_read_clock();
         if !self.leads() || !self.store.inner().is_overdue(line) {

@@ -1,5 +1,5 @@
-//! Checks that tests leave out by name, to show that each is needed. Only with the feature `mutants`; otherwise
-//! `mutant` is the constant `false`.
+//! Checks that tests leave out by name, to show that each is needed. Only with the feature `mutants`;
+//! otherwise `mutant` is the constant `false`.
 
 #[cfg(feature = "mutants")]
 pub(crate) use quorumwire_mutants::mutant;

@@ -1,5 +1,6 @@
-//! The order of one client's requests: what it sends ahead is carried out, and shown, as if it had waited for each answer.
-//! Whoever drives a group keeps the requests of each connection in a row; what may be done with one of them is said here.
+//! The order of one client's requests: what it sends ahead is carried out, and shown, as if it had waited for
+//! each answer. Whoever drives a group keeps the requests of each connection in a row; what may be done with
+//! one of them is said here.
 use crate::asker::Asker;
 use crate::group::{Gate, Group};
 use crate::mutants::mutant;
@@ -9,8 +10,8 @@ use quorumwire_interfaces::{DataPlane, Index, Reason, StateMachine};
 /// Where a read stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ReadState {
-    /// To be answered under the leader's lease once the state machine has applied this index; 0: what it must show is not
-    /// known yet.
+    /// To be answered under the leader's lease once the state machine has applied this index; 0: what it must
+    /// show is not known yet.
     Gated(Index),
     /// A read index round is under way.
     Asked(Ticket),
@@ -69,7 +70,8 @@ pub enum ReadStep {
 pub struct Around {
     /// A write of the same client waits behind it.
     pub write_behind: bool,
-    /// A write of the same client, before it or behind it, is not answered, and its client was promised an order.
+    /// A write of the same client, before it or behind it, is not answered, and its client was promised an
+    /// order.
     pub undecided_write: bool,
 }
 
@@ -86,8 +88,9 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         BeginRead::Forward
     }
 
-    /// Whether a write may be taken on while reads of the same client wait. A leader answers these before the write is
-    /// applied. From elsewhere they are on their way to the leader, and the write could come there first.
+    /// Whether a write may be taken on while reads of the same client wait. A leader answers these before the
+    /// write is applied. From elsewhere they are on their way to the leader, and the write could come there
+    /// first.
     #[must_use]
     pub fn takes_write_behind_reads(&self) -> bool {
         self.leads() || mutant("write-overtakes-reads")

@@ -26,14 +26,15 @@ pub enum Said {
     Answer,
     /// What it had said when the command ran before.
     Repeated,
-    /// There is none, for this reason. What comes with it here stands for the usual words, if it is not empty; what comes with
-    /// it from another replica is for earlier versions, and nobody reads it.
+    /// There is none, for this reason. What comes with it here stands for the usual words, if it is not
+    /// empty; what comes with it from another replica is for earlier versions, and nobody reads it.
     Refused(Reason),
 }
 
 impl Said {
-    /// Whether the command may have run, or may yet: nobody can tell. Then a read that its client sent in front of it, and that
-    /// still waits, has no answer either: by now the state machine may show the command, or soon does, here or elsewhere.
+    /// Whether the command may have run, or may yet: nobody can tell. Then a read that its client sent in
+    /// front of it, and that still waits, has no answer either: by now the state machine may show the
+    /// command, or soon does, here or elsewhere.
     #[must_use]
     pub fn ends_reads_in_front(self) -> bool {
         match self {

@@ -1,6 +1,6 @@
-//! What a group knows of the connections to its other replicas. Whoever has the connections shows it, each time that they
-//! may have changed; what the group itself has had sent since then counts at once. So what it asks here has the answer
-//! that the connections themselves would give.
+//! What a group knows of the connections to its other replicas. Whoever has the connections shows it, each
+//! time that they may have changed; what the group itself has had sent since then counts at once. So what it
+//! asks here has the answer that the connections themselves would give.
 use quorumwire_control::{Now, Peer};
 use quorumwire_interfaces::ReplicaId;
 use std::collections::BTreeMap;
@@ -60,7 +60,8 @@ impl Peers {
         self.life(to).map_or(0, |connected| connected.queued_bytes)
     }
 
-    /// A message of so many bytes is about to be sent to this life of a replica. False: it is dropped, and counted.
+    /// A message of so many bytes is about to be sent to this life of a replica. False: it is dropped, and
+    /// counted.
     pub fn queue(&mut self, to: Peer, bytes: usize) -> bool {
         let connected = self.connected.get_mut(&to.id);
         let Some(connected) = connected.filter(|connected| connected.peer == to) else {
@@ -75,8 +76,8 @@ impl Peers {
         true
     }
 
-    /// Whether nothing has come from this life of a replica for longer than it leaves between two words, if only to say
-    /// that it is there.
+    /// Whether nothing has come from this life of a replica for longer than it leaves between two words, if
+    /// only to say that it is there.
     #[must_use]
     pub fn is_quiet(&self, peer: Peer, now: Now) -> bool {
         self.life(peer)

@@ -1,5 +1,5 @@
-//! The data plane as its group sees it: what waits to be submitted, what it has stored (as log records), and where the
-//! planes of the other replicas are. Consensus decides when it is engaged.
+//! The data plane as its group sees it: what waits to be submitted, what it has stored (as log records), and
+//! where the planes of the other replicas are. Consensus decides when it is engaged.
 use crate::plane_turn::PlaneClient;
 use crate::proposals::{Proposal, Proposals};
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -245,7 +245,8 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         &mut self.place
     }
 
-    /// A replica said where its plane is. What is running uses it from now on. False: it has none that this one can reach.
+    /// A replica said where its plane is. What is running uses it from now on. False: it has none that this
+    /// one can reach.
     pub fn set_endpoint(&mut self, id: ReplicaId, endpoint: Option<Endpoint>) -> bool {
         let Some(endpoint) = endpoint.filter(|it| self.place.can_reach(it)) else {
             self.endpoints.remove(&id);
@@ -346,8 +347,8 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         taken
     }
 
-    /// Whether what this host has put into the plane needs this host next, with no packet to say so: its own log has to
-    /// have it, or nobody else is asked.
+    /// Whether what this host has put into the plane needs this host next, with no packet to say so: its own
+    /// log has to have it, or nobody else is asked.
     const fn wakes_itself(&self) -> bool {
         self.options.held || self.slots.len() == 1
     }
@@ -475,8 +476,8 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         self.waiting.is_empty()
     }
 
-    /// Whether something waits although there may be room for it, and nothing will say so: it came after the last
-    /// [`submit`](Self::submit).
+    /// Whether something waits although there may be room for it, and nothing will say so: it came after the
+    /// last [`submit`](Self::submit).
     #[must_use]
     pub const fn has_unoffered(&self) -> bool {
         self.has_unoffered
@@ -586,7 +587,8 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         self.waiting.front().map(|submission| submission.at)
     }
 
-    /// Hands over what waits, as much as there is room for. Who waits for it waits for its place in the log then.
+    /// Hands over what waits, as much as there is room for. Who waits for it waits for its place in the log
+    /// then.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! What a group does with its data plane: what has come out of it goes to consensus, what clients want goes in.
+//! What a group does with its data plane: what has come out of it goes to consensus, what clients want goes
+//! in.
 use crate::asker::Asker;
 use crate::group::{Group, Submitted};
 use crate::mutants::mutant;
@@ -97,8 +98,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         self.plane.as_ref().is_some_and(has_more)
     }
 
-    /// Whether commands wait that did not reach the plane before it stopped. Nothing goes before them: a tick may be among
-    /// them that what comes now relies on.
+    /// Whether commands wait that did not reach the plane before it stopped. Nothing goes before them: a tick
+    /// may be among them that what comes now relies on.
     #[must_use]
     pub fn waits_since_fast_term(&self) -> bool {
         let waits = |plane: &Plane<O, P>| !plane.is_idle();
@@ -165,8 +166,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         }
     }
 
-    /// Hands over what clients have asked for in this turn. Once the fast term is over, what had not reached the plane
-    /// goes the ordinary way. Given back: what nobody here may put into a log any more.
+    /// Hands over what clients have asked for in this turn. Once the fast term is over, what had not reached
+    /// the plane goes the ordinary way. Given back: what nobody here may put into a log any more.
     #[must_use]
     pub fn submit_to_plane(&mut self) -> Vec<Submission<O>> {
         if self.leads_fast_term() {
@@ -218,8 +219,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         refused
     }
 
-    /// A submission that goes into the log of a software term after all; back if there is no room. Ticks, too: what waited
-    /// behind one counts from it.
+    /// A submission that goes into the log of a software term after all; back if there is no room. Ticks,
+    /// too: what waited behind one counts from it.
     fn propose_submission(&mut self, submission: Submission<O>) -> Result<(), Submission<O>> {
         let tick = self.tick().encode();
         let command = submission.command(tick.as_ref());
@@ -239,7 +240,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         }
     }
 
-    /// Frees what this turn was done with: at its end, because until the next one a full ring would take nothing.
+    /// Frees what this turn was done with: at its end, because until the next one a full ring would take
+    /// nothing.
     pub fn release_plane(&mut self) {
         let applied = self.applied;
         if let Some(Err(error)) = self.plane.as_mut().map(|plane| plane.release(applied)) {

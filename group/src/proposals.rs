@@ -52,13 +52,14 @@ impl<O> Default for Proposals<O> {
 }
 
 impl<O> Proposals<O> {
-    /// A term that we lead begins: what an earlier one proposed may stand at the same indexes as what this one will.
+    /// A term that we lead begins: what an earlier one proposed may stand at the same indexes as what this
+    /// one will.
     pub fn begin_term(&mut self) {
         self.orphans.extend(self.of_term.drain(..));
     }
 
-    /// One more waits. What clients ask through the plane and what was submitted to it come to light in different
-    /// orders.
+    /// One more waits. What clients ask through the plane and what was submitted to it come to light in
+    /// different orders.
     pub fn insert(&mut self, proposal: Proposal<O>) {
         let is_last = |last: &Proposal<O>| last.place() < proposal.place();
         if self.of_term.back().is_none_or(is_last) {
@@ -93,7 +94,8 @@ impl<O> Proposals<O> {
         self.orphans.len()
     }
 
-    /// Takes out those that were asked for at a time that is too long ago: nobody can tell what becomes of them.
+    /// Takes out those that were asked for at a time that is too long ago: nobody can tell what becomes of
+    /// them.
     pub fn take_late(&mut self, is_late: impl Fn(Now) -> bool) -> Vec<Proposal<O>> {
         let mut late = Vec::new();
         while let Some(first) = self.of_term.pop_front_if(|first| is_late(first.at)) {
@@ -126,8 +128,8 @@ impl<O> Default for Settled<O> {
 }
 
 impl<O> Settled<O> {
-    /// Takes what the entry of this index and term settles out of what waits. An entry that is cut off one log may
-    /// still be committed from another one, so nothing is settled earlier.
+    /// Takes what the entry of this index and term settles out of what waits. An entry that is cut off one
+    /// log may still be committed from another one, so nothing is settled earlier.
     pub fn take(&mut self, proposals: &mut Proposals<O>, (index, term): (Index, Term)) {
         let Proposals { of_term, orphans } = proposals;
         let of_this = |it: &mut Proposal<O>| it.index <= index;

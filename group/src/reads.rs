@@ -149,8 +149,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         self.last_ticket
     }
 
-    /// Asks the replica for an index that a linearizable read may be answered at. The round that it may take begins
-    /// when it is flushed.
+    /// Asks the replica for an index that a linearizable read may be answered at. The round that it may take
+    /// begins when it is flushed.
     pub fn ask_read_index(&mut self, ticket: Ticket) {
         self.reads.counters.rounds_asked += 1;
         self.step(Input::Read(ticket));
@@ -176,7 +176,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         self.reads.has_late = true;
     }
 
-    /// The round of this ticket has come back: whose it is, and what is to be applied first; `None`: no read's.
+    /// The round of this ticket has come back: whose it is, and what is to be applied first; `None`: no
+    /// read's.
     pub fn take_granted(
         &mut self,
         ticket: Ticket,
@@ -186,7 +187,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         Some((index.max(must_apply), reader))
     }
 
-    /// The round of this ticket was refused: whose it is of those here; `None`: no read's. A follower is told.
+    /// The round of this ticket was refused: whose it is of those here; `None`: no read's. A follower is
+    /// told.
     pub fn take_ungranted(
         &mut self,
         ticket: Ticket,
@@ -235,7 +237,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         here
     }
 
-    /// A follower's read that has leave to be answered at `index`: back if that is now. Otherwise it waits, or is refused.
+    /// A follower's read that has leave to be answered at `index`: back if that is now. Otherwise it waits,
+    /// or is refused.
     pub fn follower_read_at(&mut self, index: Index, read: FollowerRead) -> Option<FollowerRead> {
         match self.gate_granted(index, true, &read.line) {
             Gate::Open | Gate::NoLease | Gate::NotLeader => Some(read),

@@ -1,10 +1,11 @@
-//! Counters: each is declared once, where it is counted, in one line with its help. Reports, the metrics page and its
-//! documentation are made of these declarations.
+//! Counters: each is declared once, where it is counted, in one line with its help. Reports, the metrics page
+//! and its documentation are made of these declarations.
 
 /// What a counter is called in reports, and what it counts, for people.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Counter {
-    /// Without the prefix and the end that a metrics page adds. A count of microseconds ends in `_microseconds`.
+    /// Without the prefix and the end that a metrics page adds. A count of microseconds ends in
+    /// `_microseconds`.
     pub name: &'static str,
     /// One sentence without its period.
     pub help: &'static str,
@@ -23,7 +24,8 @@ pub const fn help_of(comment: &'static str) -> &'static str {
     }
 }
 
-/// Declares a struct of counters. A field's comment is the counter's help; behind `with` stand fields that are none.
+/// Declares a struct of counters. A field's comment is the counter's help; behind `with` stand fields that
+/// are none.
 ///
 /// ```
 /// quorumwire_interfaces::counters! {
@@ -78,8 +80,8 @@ macro_rules! counters {
     };
 }
 
-/// Declares a struct that counts how often each reason occurred, or each of another enum's variants. A variant's
-/// comment is the counter's help; behind `but not` stand variants that are not counted.
+/// Declares a struct that counts how often each reason occurred, or each of another enum's variants. A
+/// variant's comment is the counter's help; behind `but not` stand variants that are not counted.
 ///
 /// ```
 /// enum Why { Rain, Snow, Nothing }

@@ -4,8 +4,9 @@ use std::fmt;
 /// Longest endpoint.
 pub const ENDPOINT_BYTES_MAX: usize = 256;
 
-/// Where a replica's plane is reached: an address and a port, a key and an address of memory, a device, whatever the
-/// plane's kind needs. It is text, which people can read and every message that tells it can carry.
+/// Where a replica's plane is reached: an address and a port, a key and an address of memory, a device,
+/// whatever the plane's kind needs. It is text, which people can read and every message that tells it can
+/// carry.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Endpoint(Box<str>);
 

@@ -32,8 +32,8 @@ pub struct ReplicaId(pub u16);
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Incarnation(pub u64);
 
-/// One cluster among all of its name: a number drawn by chance for its first entry, and anew when a cluster is
-/// made from old data. It stands in every membership. 0 means "none known": a replica that has not been
+/// One cluster among all of its name: a number drawn by chance for its first entry, and anew when a cluster
+/// is made from old data. It stands in every membership. 0 means "none known": a replica that has not been
 /// taken in yet, or a cluster from before there were lineages.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Lineage(pub u128);
@@ -133,9 +133,9 @@ pub trait StateMachine: Send {
     /// The log's time moves on without a command: whatever was to end by then ends now.
     fn advance(&mut self, log_time: LogTime);
 
-    /// By how much the log's time is ahead of the time of day from here on, in milliseconds. `None`, as at first: the
-    /// log does not say, and both count as one. Part of the state: a point of time that a command names is one of the
-    /// time of day.
+    /// By how much the log's time is ahead of the time of day from here on, in milliseconds. `None`, as at
+    /// first: the log does not say, and both count as one. Part of the state: a point of time that a command
+    /// names is one of the time of day.
     fn set_ahead(&mut self, ahead_ms: Option<i64>);
 
     /// The log's time, as of the last [`advance`](Self::advance) or of the snapshot that was restored since.
@@ -144,17 +144,18 @@ pub trait StateMachine: Send {
     /// As [`set_ahead`](Self::set_ahead) was told last, or as the snapshot says that was restored since.
     fn ahead_ms(&self) -> Option<i64>;
 
-    /// Whether the log is to say what the time of day is. It need not for commands that name no point of time.
+    /// Whether the log is to say what the time of day is. It need not for commands that name no point of
+    /// time.
     fn reads_time_of_day(&self) -> bool {
         true
     }
 
-    /// Reads are answered as of this moment of the leader's clock from now on, or as of the log's time if that
-    /// is later. Not part of the state.
+    /// Reads are answered as of this moment of the leader's clock from now on, or as of the log's time if
+    /// that is later. Not part of the state.
     fn set_clock(&mut self, time: LogTime);
 
-    /// Whether the answer to a read may show what is over by that clock, but not yet in the log's time: then the
-    /// log is to say first what time it is. Takes what [`query`](Self::query) takes.
+    /// Whether the answer to a read may show what is over by that clock, but not yet in the log's time: then
+    /// the log is to say first what time it is. Takes what [`query`](Self::query) takes.
     fn is_overdue(&self, request: &[u8]) -> bool;
 
     /// Whether something applied since the last [`advance`](Self::advance) counts from the next one: then

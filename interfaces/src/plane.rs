@@ -142,8 +142,8 @@ pub struct PlaneEntry<'a> {
     pub term: Term,
     /// What it holds.
     pub command: Command<'a>,
-    /// Leader: the client that asked through the plane and waits for an answer from the host; `None`
-    /// for what was submitted, and for blind writes. A client is an IP address and a port, whatever the plane: so it
+    /// Leader: the client that asked through the plane and waits for an answer from the host; `None` for what
+    /// was submitted, and for blind writes. A client is an IP address and a port, whatever the plane: so it
     /// stands in a packet that a follower passes on, and it may ask a plane of another kind next.
     pub asked_by: Option<SocketAddr>,
 }
@@ -235,8 +235,8 @@ pub trait DataPlane: Send {
     /// Stops, for good, what this term moves. Idempotent.
     fn disengage(&mut self) -> Registers;
 
-    /// A replica of the running grant is reached elsewhere from now on. One that this plane cannot read changes
-    /// nothing.
+    /// A replica of the running grant is reached elsewhere from now on. One that this plane cannot read
+    /// changes nothing.
     fn set_peer(&mut self, slot: u8, endpoint: &Endpoint);
 
     /// The registers of this moment.
@@ -256,8 +256,8 @@ pub trait DataPlane: Send {
     /// [`Registers::heard_round`].
     fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError>;
 
-    /// Leader: whether somebody waits for the answers to the rounds begun from now on, so that these are to wake the
-    /// host. A plane whose host is woken by every packet needs not be told.
+    /// Leader: whether somebody waits for the answers to the rounds begun from now on, so that these are to
+    /// wake the host. A plane whose host is woken by every packet needs not be told.
     fn expects_round(&mut self, _expected: bool) {}
 
     /// Takes in at most `budget` packets and hands over what has happened; how many events. Never
@@ -281,8 +281,8 @@ pub trait DataPlane: Send {
     /// unless it says otherwise.
     fn counters(&self, sink: CounterSink<'_>);
 
-    /// Whether it can make anything of where another replica's plane is, which may be of another kind, or of a later
-    /// version.
+    /// Whether it can make anything of where another replica's plane is, which may be of another kind, or of
+    /// a later version.
     fn can_reach(&self, _endpoint: &Endpoint) -> bool {
         true
     }

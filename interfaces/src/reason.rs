@@ -3,8 +3,8 @@
 /// The list: the number of each reason, and whether what was refused so has been carried out.
 macro_rules! reasons {
     ($($(#[$says:meta])* $name:ident = $number:literal => $executed:ident,)*) => {
-        /// Why a request has no answer of the state machine. Each has a number, which is the same in answers between
-        /// replicas, in packets of planes and for ever.
+        /// Why a request has no answer of the state machine. Each has a number, which is the same in answers
+        /// between replicas, in packets of planes and for ever.
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
         #[repr(u8)]
         pub enum Reason {
@@ -29,8 +29,8 @@ macro_rules! reasons {
 reasons! {
     /// It may have been carried out, or may yet be.
     OutcomeUnknown = 1 => Unknown,
-    /// Its sequence is too far behind its session's newest: this sending was not carried out, and nobody can tell
-    /// whether an earlier one was.
+    /// Its sequence is too far behind its session's newest: this sending was not carried out, and nobody can
+    /// tell whether an earlier one was.
     SequenceTooOld = 2 => Unknown,
     /// It had been carried out before, and its answer was too long to be kept.
     AnswerGone = 3 => Yes,

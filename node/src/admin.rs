@@ -19,8 +19,8 @@ pub const ADMIN_QUEUE_MAX: usize = 64;
 /// Backups written at once: each holds on to a whole state, whatever becomes of it meanwhile.
 const BACKUPS_MAX: usize = 1;
 
-/// Whoever serves people and their tools at `listen-http`, beside the event loop. The server opens the port and answers
-/// what is asked through the handle; what is spoken there it does not know.
+/// Whoever serves people and their tools at `listen-http`, beside the event loop. The server opens the port
+/// and answers what is asked through the handle; what is spoken there it does not know.
 pub trait AdminService {
     /// Descriptors that it may need, those of its connections included.
     fn descriptors_max(&self) -> usize;

@@ -1,5 +1,6 @@
-//! File descriptors: how many this process may have, how many it needs beside its clients' connections, and so how
-//! many of those there may be. A connection too many would else take the descriptor of the next file of the log.
+//! File descriptors: how many this process may have, how many it needs beside its clients' connections, and
+//! so how many of those there may be. A connection too many would else take the descriptor of the next file
+//! of the log.
 use crate::options::ServerOptions;
 use crate::planes::PlaneChoice;
 use crate::server;
@@ -22,8 +23,8 @@ const STANDARD_DESCRIPTORS: usize = 3;
 /// Connections that have waited for a descriptor are complained about this often.
 const COMPLAINT_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Raises the limit on open files as far as a process may raise its own, and gives the options as they can be kept:
-/// with no more clients than there is room for beside all else that a replica opens.
+/// Raises the limit on open files as far as a process may raise its own, and gives the options as they can be
+/// kept: with no more clients than there is room for beside all else that a replica opens.
 pub(crate) fn fit(options: &ServerOptions, of_admin: usize) -> anyhow::Result<ServerOptions> {
     let limit = raise_limit();
     let reserve = reserve(options.plane, count_open() + of_admin);

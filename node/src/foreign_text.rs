@@ -1,4 +1,5 @@
-//! Texts from outside, for people: what a stranger says moves no cursor, turns no line around and hides nothing of it.
+//! Texts from outside, for people: what a stranger says moves no cursor, turns no line around and hides
+//! nothing of it.
 
 /// Characters shown of a text whose length a stranger chooses.
 pub(crate) const FOREIGN_TEXT_MAX: usize = 400;
@@ -15,8 +16,8 @@ pub fn plain(text: &str) -> String {
     text.replace(|c: char| !is_plain(c), "?")
 }
 
-/// Whether a character shows as itself: it neither controls nor formats others, separates no lines, is no blank but the
-/// usual one, and means something (of Unicode's categories none of C and Z).
+/// Whether a character shows as itself: it neither controls nor formats others, separates no lines, is no
+/// blank but the usual one, and means something (of Unicode's categories none of C and Z).
 #[must_use]
 pub fn is_plain(c: char) -> bool {
     // What Rust would escape; behind a letter, where it lets accents be.

@@ -1,5 +1,6 @@
-//! Bytes of all kinds in the files that people write: options, accounts, secrets. What comes of them is a value or a
-//! refusal that says where to look, never a panic, and never shows a secret. `make fuzz` tries more of them.
+//! Bytes of all kinds in the files that people write: options, accounts, secrets. What comes of them is a
+//! value or a refusal that says where to look, never a panic, and never shows a secret. `make fuzz` tries
+//! more of them.
 use crate::accounts::Accounts;
 use crate::keys::SecretFile;
 use crate::options::{Fault, Flags, Origin, Refused, ServerOptions, TABLE, resolve_in};
@@ -9,8 +10,8 @@ use std::path::Path;
 const ITERATIONS: usize = 10_000;
 const INPUT_BYTES_MAX: usize = 256;
 
-/// The input as it came, if its first byte is a character's; else each byte names one of the words, or says that the
-/// one behind it stands for itself.
+/// The input as it came, if its first byte is a character's; else each byte names one of the words, or says
+/// that the one behind it stands for itself.
 fn grown(input: &[u8], words: &[String]) -> String {
     let Some((128.., script)) = input.split_first() else {
         return String::from_utf8_lossy(input).into_owned();
@@ -81,7 +82,8 @@ fn options(input: &[u8], words: &[String]) -> Result<ServerOptions, Refused> {
     ServerOptions::from_values(&values)
 }
 
-/// Which kind of refusal it is; it names an option, or the key or the file at fault, and says what is allowed.
+/// Which kind of refusal it is; it names an option, or the key or the file at fault, and says what is
+/// allowed.
 fn kind_of(refused: &Refused) -> &'static str {
     let text = refused.to_string();
     let is_toml = refused.fault == Fault::Format;

@@ -1,5 +1,5 @@
-//! The cluster's secret file, and the keys of the data planes that are made from it. Talks to nobody:
-//! the file is the same on all replicas because an operator put it there. Replicas that speak TLS take only the
+//! The cluster's secret file, and the keys of the data planes that are made from it. Talks to nobody: the
+//! file is the same on all replicas because an operator put it there. Replicas that speak TLS take only the
 //! clients' keys out of it (see `server/term_keys.rs`).
 //!
 //! A rotation takes three steps, each done on every replica before the next: *add* (packets under the
@@ -86,17 +86,18 @@ pub struct EpochKeys {
 }
 
 impl EpochKeys {
-    /// By it replicas see whether they have the same secret; it goes over the network in the clear. Nothing else is made
-    /// from these bytes, and HKDF gives no way back from them or over to a key. They let anybody check a guess of the
-    /// secret without asking; so does each packet of a plane, which is signed with a key out of the same secret, and
-    /// only replicas with a plane tell it. A secret has 256 bits by chance, which nobody guesses. A file with another
-    /// length is refused; one that was typed by hand is as weak as its packets.
+    /// By it replicas see whether they have the same secret; it goes over the network in the clear. Nothing
+    /// else is made from these bytes, and HKDF gives no way back from them or over to a key. They let anybody
+    /// check a guess of the secret without asking; so does each packet of a plane, which is signed with a key
+    /// out of the same secret, and only replicas with a plane tell it. A secret has 256 bits by chance, which
+    /// nobody guesses. A file with another length is refused; one that was typed by hand is as weak as its
+    /// packets.
     pub(crate) fn fingerprint(&self) -> String {
         hex::encode(self.fingerprint)
     }
 
-    /// Between replicas of this cluster. What was signed in another one, such as an earlier one of the same name and
-    /// secret, is refused.
+    /// Between replicas of this cluster. What was signed in another one, such as an earlier one of the same
+    /// name and secret, is refused.
     pub(crate) fn between_replicas(&self, lineage: Lineage) -> [u8; KEY_BYTES] {
         if !lineage.is_known() {
             return self.replicas;

@@ -1,6 +1,6 @@
-//! The process of a replica: one event loop that joins consensus, state machine, disk, replicas and clients; its
-//! options, keys, log and privileges; and what it tells about itself. A binary gives it its options, and says who
-//! serves people ([`admin::AdminService`]).
+//! The process of a replica: one event loop that joins consensus, state machine, disk, replicas and clients;
+//! its options, keys, log and privileges; and what it tells about itself. A binary gives it its options, and
+//! says who serves people ([`admin::AdminService`]).
 mod accounts;
 pub mod admin;
 pub mod descriptors;

@@ -1,6 +1,6 @@
-//! Where log messages go: standard error, as text or as JSON lines. A thread writes them, from a queue that is bounded:
-//! a reader that is slow or has gone, or a disk that is full, costs lines, which are counted, and never stops a
-//! replica. Not for what a command answers.
+//! Where log messages go: standard error, as text or as JSON lines. A thread writes them, from a queue that
+//! is bounded: a reader that is slow or has gone, or a disk that is full, costs lines, which are counted, and
+//! never stops a replica. Not for what a command answers.
 mod queue;
 
 use crate::options::{LogFormat, ServerOptions};
@@ -107,8 +107,8 @@ fn write_lines(lines: &LineQueue, out: &mut impl Write) {
     }
 }
 
-/// Writes one line, behind the end of one that could be written in part only. How many dropped lines are to be told of
-/// now: none while lines cannot be written, or telling would never end.
+/// Writes one line, behind the end of one that could be written in part only. How many dropped lines are to
+/// be told of now: none while lines cannot be written, or telling would never end.
 fn write_next(lines: &LineQueue, out: &mut impl Write, is_torn: &mut bool) -> Option<u64> {
     let line = lines.take();
     let mended = if *is_torn {
@@ -129,8 +129,8 @@ fn write_next(lines: &LineQueue, out: &mut impl Write, is_torn: &mut bool) -> Op
     outcome.ok().and_then(|()| lines.untold())
 }
 
-/// Standard error without the lock that other threads take, and without an end of patience: only the log's own thread
-/// waits here.
+/// Standard error without the lock that other threads take, and without an end of patience: only the log's
+/// own thread waits here.
 struct StandardError;
 
 impl Write for StandardError {

@@ -1,5 +1,5 @@
-//! The kinds of data planes that a server may have. Nothing else here or in whoever uses this crate knows one by name:
-//! a folder in `dataplanes/` and a line here make a kind known everywhere.
+//! The kinds of data planes that a server may have. Nothing else here or in whoever uses this crate knows one
+//! by name: a folder in `dataplanes/` and a line here make a kind known everywhere.
 use quorumwire_plane_door::OtherEnd;
 pub use quorumwire_plane_door::{
     Asked, Note, Opened, Opening, PlaneKind, ProgramAt, Remains, Values, Wanted, noted_nowhere,

@@ -1,5 +1,5 @@
-//! A server that is started as root becomes somebody else at once and for good, and keeps the capabilities that
-//! its plane takes. Knows who is who in `/etc/passwd`; asks no directory service.
+//! A server that is started as root becomes somebody else at once and for good, and keeps the capabilities
+//! that its plane takes. Knows who is who in `/etc/passwd`; asks no directory service.
 use crate::options::ServerOptions;
 use anyhow::{Context as _, bail};
 use rustix::fs::{Access, access};
@@ -31,9 +31,10 @@ struct Account {
     gid: u32,
 }
 
-/// Becomes the user whom the options name, and keeps no capability that they do not need. Must come before there is
-/// a second thread, because users and capabilities are a thread's own; and before a data folder or a file with
-/// secrets is opened, so that one which the user cannot open is noticed now and not at the next SIGHUP.
+/// Becomes the user whom the options name, and keeps no capability that they do not need. Must come before
+/// there is a second thread, because users and capabilities are a thread's own; and before a data folder or a
+/// file with secrets is opened, so that one which the user cannot open is noticed now and not at the next
+/// SIGHUP.
 pub fn give_up(options: &ServerOptions) -> anyhow::Result<()> {
     let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     assert_eq!(

@@ -30,8 +30,8 @@ pub struct Report {
     pub lineage: String,
     /// The replicated log this report is about.
     pub group: u32,
-    /// joining, learner, follower, candidate or leader (a pre-candidate counts as candidate), or removed: it is no
-    /// member any more.
+    /// joining, learner, follower, candidate or leader (a pre-candidate counts as candidate), or removed: it
+    /// is no member any more.
     pub role: String,
     /// Raft term.
     pub term: u64,
@@ -108,8 +108,8 @@ pub struct Report {
     pub uptime_ms: u64,
     /// The log's time, milliseconds since 1970-01-01.
     pub log_time_ms: u64,
-    /// By how much that is ahead of this replica's clock, in milliseconds. Of a leader it is less than 0 where the log's
-    /// time is behind.
+    /// By how much that is ahead of this replica's clock, in milliseconds. Of a leader it is less than 0
+    /// where the log's time is behind.
     #[serde(default)]
     pub log_time_ahead_ms: i64,
     /// Items in the store and the bytes of their keys and values.

@@ -1,5 +1,5 @@
-//! What systemd is told (`sd_notify`): that the replica serves, what it does, that it stops. Nothing, where no
-//! service manager asked for it. What cannot be sent is left out: the manager has timeouts of its own.
+//! What systemd is told (`sd_notify`): that the replica serves, what it does, that it stops. Nothing, where
+//! no service manager asked for it. What cannot be sent is left out: the manager has timeouts of its own.
 use std::env;
 use std::ffi::OsStr;
 use std::io;

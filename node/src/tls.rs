@@ -281,8 +281,8 @@ pub enum Standing {
 }
 
 impl People {
-    /// What somebody may do who has shown this, which is of an authority of ours if it is anything. Replicas read,
-    /// to show each other's figures: the key of one gives no commands.
+    /// What somebody may do who has shown this, which is of an authority of ours if it is anything. Replicas
+    /// read, to show each other's figures: the key of one gives no commands.
     #[must_use]
     pub fn standing(&self, shown: Option<&[CertificateDer<'_>]>) -> Standing {
         if self.are_all_known && shown.is_none() {
@@ -308,8 +308,8 @@ impl People {
 }
 
 impl ClientTls {
-    /// Reads and checks the files. `peers`: whose certificates let people change something over HTTP, and what
-    /// this replica shows when it asks others there; `clients`: whose certificates clients must show.
+    /// Reads and checks the files. `peers`: whose certificates let people change something over HTTP, and
+    /// what this replica shows when it asks others there; `clients`: whose certificates clients must show.
     pub fn load(
         own: &OwnFiles,
         peers: Option<&PeerFiles>,
@@ -352,7 +352,8 @@ impl ClientTls {
     }
 }
 
-/// Refuses an authority that makes clients operators: one of both by its key, whatever else its certificates say.
+/// Refuses an authority that makes clients operators: one of both by its key, whatever else its certificates
+/// say.
 fn check_apart(
     operators: &[CertificateDer<'static>],
     clients: &[CertificateDer<'static>],

@@ -1,5 +1,5 @@
-//! Any bytes in files of certificates and of keys, and certificates that say anything about whose they are: what they
-//! are is found out or refused, without showing a key.
+//! Any bytes in files of certificates and of keys, and certificates that say anything about whose they are:
+//! what they are is found out or refused, without showing a key.
 use super::*;
 use quorumwire_fuzz_tests::{Outcomes, Seed, fuzz, grown};
 use rcgen::{CertificateParams, DnType, KeyPair};

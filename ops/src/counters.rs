@@ -1,4 +1,5 @@
-//! The counters of reports: what each counts, which is declared where it is counted, and how much it has counted.
+//! The counters of reports: what each counts, which is declared where it is counted, and how much it has
+//! counted.
 use crate::http::HttpCounts;
 use quorumwire_node::report::Report;
 use quorumwire_node::server::declared_counters;

@@ -63,8 +63,8 @@ const BODY_BYTES_MAX: usize = 4096;
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Connections served at once, those in [`arrivals`] included; more wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 512;
-/// Descriptors that the port may need: those of its connections, of questions to the other replicas and of lookups of
-/// their names, and the listener, the thread's own event queue and what wakes it.
+/// Descriptors that the port may need: those of its connections, of questions to the other replicas and of
+/// lookups of their names, and the listener, the thread's own event queue and what wakes it.
 const DESCRIPTORS_MAX: usize =
     CONNECTIONS_MAX + MEMBERS_MAX + LOOKUP_THREADS_MAX * LOOKUP_DESCRIPTORS_MAX + 8;
 /// How long a client may take to send a request's head.

@@ -1,5 +1,5 @@
-//! Figures made of reports that are made up: what is counted between two of them, and what is said when there are
-//! no two, no leader, or no answer.
+//! Figures made of reports that are made up: what is counted between two of them, and what is said when there
+//! are no two, no leader, or no answer.
 use super::{LiveCluster, LiveDocument, LiveReplica, Observation, SCHEMA};
 use quorumwire_node::report::{
     DURATION_BOUNDS_US, Durations, FollowerReport, IncomingReport, MemberReport, Report,

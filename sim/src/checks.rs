@@ -518,8 +518,9 @@ impl Checks {
         });
     }
 
-    /// A process starts anew: what was asked of it before is forgotten. So is a first entry that it lost before it was
-    /// durable, if nobody else has written it: the next one has another lineage, which is drawn by chance.
+    /// A process starts anew: what was asked of it before is forgotten. So is a first entry that it lost
+    /// before it was durable, if nobody else has written it: the next one has another lineage, which is drawn
+    /// by chance.
     pub fn starts(&mut self, peer: Peer, last_index: Index) {
         self.reads.retain(|(id, _), _| *id != peer.id);
         let is_alone = self.first_written_by.iter().eq([&peer.id]);
@@ -564,7 +565,8 @@ impl Checks {
         }
     }
 
-    /// I8: what one client has asked for, without waiting for answers, is carried out in the order in which it did.
+    /// I8: what one client has asked for, without waiting for answers, is carried out in the order in which
+    /// it did.
     pub fn keeps_order(&mut self, index: Index, burst: u32, operation: u32) {
         let before = self.bursts.insert(burst, operation);
         self.require(before < Some(operation), || {

@@ -221,8 +221,8 @@ pub enum Kind {
         seconds: i32,
     },
     Members(Change),
-    /// Leadership goes to another one, and comes back. Meanwhile what one follower has sent to the leader before is on
-    /// its way: so many requests of one client, and then as many more to whoever leads then.
+    /// Leadership goes to another one, and comes back. Meanwhile what one follower has sent to the leader
+    /// before is on its way: so many requests of one client, and then as many more to whoever leads then.
     Returns {
         requests: u8,
     },

@@ -1,6 +1,6 @@
-//! How a follower passes on what its clients ask, and what a leader does with it. All that decides is the group's. Not as in
-//! the server: a read never waits for time, what has nowhere to go is refused at once, and a queue to another replica is
-//! never full.
+//! How a follower passes on what its clients ask, and what a leader does with it. All that decides is the
+//! group's. Not as in the server: a read never waits for time, what has nowhere to go is refused at once, and
+//! a queue to another replica is never full.
 use crate::clients::{Fate, Told};
 use crate::machine::{Group, Origin};
 use crate::network::Saying;

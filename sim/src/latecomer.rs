@@ -1,6 +1,6 @@
-//! A voter that takes part late in a cluster that begins. It answers the leader before it holds anything, and is
-//! killed before it does: by that answer it has promised to elect nobody else, and its next process must keep that.
-//! Chance alone hardly ever does this, so in some seeds it is done once, step by step.
+//! A voter that takes part late in a cluster that begins. It answers the leader before it holds anything, and
+//! is killed before it does: by that answer it has promised to elect nobody else, and its next process must
+//! keep that. Chance alone hardly ever does this, so in some seeds it is done once, step by step.
 use crate::network::Link;
 use crate::plan::ClusterShape;
 use crate::queue::{MILLISECOND, Nanos};
@@ -68,7 +68,8 @@ impl World {
         waits && self.latecomer() == Some(to) && matches!(message.body, Body::Bootstrap { .. })
     }
 
-    /// Whether the late voter answers its leader and holds nothing: then it is killed as soon as that is said.
+    /// Whether the late voter answers its leader and holds nothing: then it is killed as soon as that is
+    /// said.
     pub fn answers_with_nothing(&self, place: usize, output: &Output) -> bool {
         let Stage::Hears(leader) = self.latecomer else {
             return false;

@@ -8,9 +8,9 @@
 //! equal to the last event, which [`run::Verdict::hash`] shows. A plan that fails is made smaller by
 //! leaving out faults ([`shrink::shrink`]).
 //!
-//! Each machine drives a [`Group`](quorumwire_group::Group), as the server does: consensus, the state machine, the plane, the
-//! log's time and who waits are that. When its turn comes and what the world makes of its outputs is in `turn.rs`; the server's
-//! is `carry_out.rs`.
+//! Each machine drives a [`Group`](quorumwire_group::Group), as the server does: consensus, the state
+//! machine, the plane, the log's time and who waits are that. When its turn comes and what the world makes of
+//! its outputs is in `turn.rs`; the server's is `carry_out.rs`.
 mod background;
 pub mod checks;
 pub mod clients;

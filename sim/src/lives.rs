@@ -22,7 +22,8 @@ const KEY: &[u8] = b"life";
 const LOOKED_AT: Nanos = 100 * MILLISECOND;
 /// Writes that may be carried out yet, at most; older ones are not judged.
 const WRITTEN_MAX: usize = 64;
-/// A life counts from the tick before its write, and a tick calls 10 ms no difference: so much earlier or later may it end.
+/// A life counts from the tick before its write, and a tick calls 10 ms no difference: so much earlier or
+/// later may it end.
 const INEXACT: Nanos = 50 * MILLISECOND;
 /// From so much on the log's time and the time of day are apart.
 const APART_MS: u64 = 1_000;
@@ -146,7 +147,8 @@ impl World {
         self.checks.require(!is_back, violation);
     }
 
-    /// It is there, and not past its end by the leader's clock: then the log's time cannot have come to its end.
+    /// It is there, and not past its end by the leader's clock: then the log's time cannot have come to its
+    /// end.
     fn judge_present(&mut self, number: usize, write: u32) {
         let (now, drift_ppm) = (self.now, self.plan.settings.drift_ppm_max);
         let given = self.lives.given[number].as_mut();
@@ -228,7 +230,8 @@ impl World {
         });
     }
 
-    /// What the next write gives this item. Half of them last until a point of time, which is one of the writer's clock.
+    /// What the next write gives this item. Half of them last until a point of time, which is one of the
+    /// writer's clock.
     fn give_life(&self, place: usize, number: usize) -> (Option<Given>, Exptime) {
         let machine = &self.machines[place];
         let wall = machine.wall(self.now);

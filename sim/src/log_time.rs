@@ -1,6 +1,6 @@
-//! Where the log's time can be, whatever the clocks that tell it do within their bounds. Knows nothing of how the product
-//! comes to it, but the rule: it goes with the leader's clock, faster or slower by a tenth, and whoever begins to lead may
-//! have it jump ahead to its wall clock.
+//! Where the log's time can be, whatever the clocks that tell it do within their bounds. Knows nothing of how
+//! the product comes to it, but the rule: it goes with the leader's clock, faster or slower by a tenth, and
+//! whoever begins to lead may have it jump ahead to its wall clock.
 use crate::queue::Nanos;
 
 /// The log's time runs faster or slower by no more than one part in so many.

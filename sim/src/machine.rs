@@ -43,7 +43,8 @@ pub struct Machine {
     pub disk: FaultyDisk<MemoryDisk>,
     /// Nothing is meant to survive the process.
     pub in_memory: bool,
-    /// A file beside the folder says that it was a member, and in which life first; 0: in one that is not known.
+    /// A file beside the folder says that it was a member, and in which life first; 0: in one that is not
+    /// known.
     pub mark: Option<Incarnation>,
     /// Lives begun.
     lives: u64,
@@ -426,8 +427,8 @@ impl Machine {
         Start::Runs
     }
 
-    /// It holds nothing and was a member in a life before this one. A life that was listed and holds nothing has
-    /// lost nothing: it was listed by what never became durable.
+    /// It holds nothing and was a member in a life before this one. A life that was listed and holds nothing
+    /// has lost nothing: it was listed by what never became durable.
     fn has_forgotten(&self, stored: &Stored) -> bool {
         let holds_nothing = stored.snapshot.is_none() && stored.entries.is_empty();
         let was_another = self.mark.is_some_and(|life| life != self.peer.incarnation);

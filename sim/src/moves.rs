@@ -1,4 +1,5 @@
-//! Replicas that move: a leader is told where one was found, and judged by what becomes of the list of members.
+//! Replicas that move: a leader is told where one was found, and judged by what becomes of the list of
+//! members.
 use crate::machine::Machine;
 use crate::random::Random;
 use quorumwire_control::{MemberChange, Output, Peer};
@@ -23,8 +24,8 @@ impl Moves {
         MemberChange::Move { peer, peer_address }
     }
 
-    /// After a step: whether the list has another address for a life now, which was found there. The error says what
-    /// else has changed.
+    /// After a step: whether the list has another address for a life now, which was found there. The error
+    /// says what else has changed.
     pub fn after_step(&self, machine: &Machine, first: usize) -> Result<bool, String> {
         let Some(process) = &machine.process else {
             return Ok(false);

@@ -129,8 +129,8 @@ impl Network {
         self.clogged_until[at] = self.clogged_until[at].max(until);
     }
 
-    /// Everything works again. What is on its way, some of it late by seconds, is lost, as with the connections
-    /// it was sent over.
+    /// Everything works again. What is on its way, some of it late by seconds, is lost, as with the
+    /// connections it was sent over.
     pub fn heal(&mut self) {
         for envelope in self.under_way.iter_mut().flatten() {
             envelope.to.incarnation.0 = 0;
@@ -188,8 +188,9 @@ impl Network {
         }
         let mut delay = random.between(self.delay.0, self.delay.1);
         let mut again = None;
-        // Consensus lives with worse than a connection does to it. All else counts on what a connection keeps: no message comes
-        // twice, and none before one that was sent earlier. It may be lost where a cut is over before the connection ends.
+        // Consensus lives with worse than a connection does to it. All else counts on what a connection
+        // keeps: no message comes twice, and none before one that was sent earlier. It may be lost where a
+        // cut is over before the connection ends.
         let is_kept = matches!(envelope.message, Saying::PassedOn(..));
         for place in 0..self.weather.len() {
             match self.weather[place].1 {

@@ -1,4 +1,5 @@
-//! Connections of clients that send ahead: what waits on one, in order. What may be done with it, the group says.
+//! Connections of clients that send ahead: what waits on one, in order. What may be done with it, the group
+//! says.
 use crate::clients::{MANY, Told};
 use crate::machine::{Group, Origin};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
@@ -175,8 +176,8 @@ impl World {
         self.attend_to_pipe(place, burst);
     }
 
-    /// Before a command of such a client is applied: the reads in front of it that still wait would show it soon, so they are
-    /// answered now.
+    /// Before a command of such a client is applied: the reads in front of it that still wait would show it
+    /// soon, so they are answered now.
     pub fn answer_reads_in_front(
         &mut self,
         place: usize,
@@ -380,8 +381,8 @@ impl World {
         }
     }
 
-    /// The client is told, in the order in which it asked. A read shows the last write in front of it: nobody else writes its
-    /// key.
+    /// The client is told, in the order in which it asked. A read shows the last write in front of it: nobody
+    /// else writes its key.
     fn pipe_client_hears(&mut self, burst: u32, operation: u32, told: Told) {
         let now = self.now;
         let asked = &mut self.asked[operation as usize];

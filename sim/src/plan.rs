@@ -34,8 +34,8 @@ const REMOVALS: u64 = 60;
 const SLEWS: u64 = 40;
 /// Where followers pass requests on: how often leadership goes away and comes back.
 const RETURNS: u64 = 30;
-/// By how much a clock may be fast or slow, parts per million: as far as Linux lets time daemons go. The default of
-/// `clock-drift-ppm` is twice as much, for a fast clock beside a slow one.
+/// By how much a clock may be fast or slow, parts per million: as far as Linux lets time daemons go. The
+/// default of `clock-drift-ppm` is twice as much, for a fast clock beside a slow one.
 pub const DRIFT_BOUND_PPM: u64 = 100_000;
 /// In so many of a thousand seeds whose clocks drift, they do so as far as that.
 const AT_BOUND_PERMILLE: u64 = 400;
@@ -203,8 +203,8 @@ impl Settings {
         self.clocks_are_sound && self.drift_ppm_max == DRIFT_BOUND_PPM
     }
 
-    /// The speed of a clock for which chance has chosen this one. At the bound half of all clocks go exactly as fast or
-    /// as slowly as they may.
+    /// The speed of a clock for which chance has chosen this one. At the bound half of all clocks go exactly
+    /// as fast or as slowly as they may.
     #[must_use]
     pub fn clock_ppm(&self, chosen_ppm: i64) -> i64 {
         if !self.clocks_are_at_bound() {
@@ -378,8 +378,8 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     }
 }
 
-/// By how much clocks drift, where chance has chosen this: instead of some drifts as much as is allowed. Where there is
-/// none, it stays so, because other choices depend on whether there is one.
+/// By how much clocks drift, where chance has chosen this: instead of some drifts as much as is allowed.
+/// Where there is none, it stays so, because other choices depend on whether there is one.
 fn drift_ppm(seed: u64, chosen_ppm: u64) -> u64 {
     let apart = &mut Random::new(mix(seed ^ AT_BOUND));
     if chosen_ppm > 0 && apart.permille(AT_BOUND_PERMILLE) {
@@ -426,7 +426,8 @@ fn faults_apart(settings: &Settings, faults: &mut Vec<Fault>) {
         for _ in 0..RETURNS {
             let at = random.between(CALM_START, TROUBLE - SECOND);
             let requests = u8::try_from(random.between(1, 12)).unwrap_or(1);
-            // Half of an election timeout, so that the follower still waits when leadership is back; or somewhat more.
+            // Half of an election timeout, so that the follower still waits when leadership is back; or
+            // somewhat more.
             let lasts = random.between(1, settings.election_timeout.min(FAULT_TIMEOUT_MAX));
             add((at, lasts), Kind::Returns { requests }, random);
         }

@@ -1,5 +1,5 @@
-//! A replica's data plane in a network that is simulated: the real engine, and the group's queue before it. Consensus
-//! decides when it runs; where datagrams go is in `datagrams.rs`.
+//! A replica's data plane in a network that is simulated: the real engine, and the group's queue before it.
+//! Consensus decides when it runs; where datagrams go is in `datagrams.rs`.
 use crate::machine::{GROUP, Origin};
 use crate::plan::Settings;
 use crate::planted::mutant;

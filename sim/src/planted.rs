@@ -1,8 +1,9 @@
 //! Bugs that the simulator plants in what it joins itself, one at a time, to show that its checks notice
 //! them. Only with the feature `mutants`; otherwise there are none.
 
-/// All of them: planes that answer blind writes as soon as they have stored them, processes that count what they have
-/// promised from when they read their folder, and processes that promise less than the ones before them, at once.
+/// All of them: planes that answer blind writes as soon as they have stored them, processes that count what
+/// they have promised from when they read their folder, and processes that promise less than the ones before
+/// them, at once.
 #[cfg(feature = "mutants")]
 pub(crate) const PLANTED: &[&str] = &[
     "blind-before-commit",

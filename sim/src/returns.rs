@@ -1,4 +1,5 @@
-//! Leadership goes away and comes back, while requests that followers have passed on to the old leader are on their way.
+//! Leadership goes away and comes back, while requests that followers have passed on to the old leader are on
+//! their way.
 use crate::clients::{Asked, MANY};
 use crate::fault::Class;
 use crate::machine::Arrival;
@@ -15,7 +16,8 @@ const KEYS_BEGIN: u32 = 1 << 28;
 const READS_PERMILLE: u64 = 400;
 
 impl World {
-    /// One client asks a follower for several things, which reach the leader late. Meanwhile another one is to lead.
+    /// One client asks a follower for several things, which reach the leader late. Meanwhile another one is
+    /// to lead.
     pub fn leadership_goes_away(&mut self, follower: usize, requests: u8, lasts: Nanos) {
         let Some(leader) = self.leader() else {
             return;

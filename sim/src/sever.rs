@@ -1,5 +1,5 @@
-//! Cuts one replica off: from everybody at once, or step by step while another one's plane goes on without its
-//! process. Decides nothing about whom and when.
+//! Cuts one replica off: from everybody at once, or step by step while another one's plane goes on without
+//! its process. Decides nothing about whom and when.
 use crate::fault::{Fault, Kind, Shape};
 use crate::network::Link;
 use crate::queue::{MILLISECOND, Nanos};
@@ -71,9 +71,9 @@ impl World {
         self.counts.see("severed");
     }
 
-    /// Only some others go on answering it, as many as it needs, by the planes of processes that are killed; the
-    /// rest has lost it. It is isolated when the next process of one of those has read its folder. So whoever the
-    /// rest elects rests on promises that planes gave while a folder was read.
+    /// Only some others go on answering it, as many as it needs, by the planes of processes that are killed;
+    /// the rest has lost it. It is isolated when the next process of one of those has read its folder. So
+    /// whoever the rest elects rests on promises that planes gave while a folder was read.
     fn sever_when_read(&mut self, place: usize, lasts: Nanos, luck: u64) {
         let mut chance = Random::new(luck ^ 3);
         let place = self.leader().unwrap_or(place);

@@ -1,5 +1,5 @@
-//! The words in which clients ask: memcached's commands, its meta commands, and Redis commands, each read by the
-//! product's own parser. What they mean is the same in all three, and the judge knows only that.
+//! The words in which clients ask: memcached's commands, its meta commands, and Redis commands, each read by
+//! the product's own parser. What they mean is the same in all three, and the judge knows only that.
 use crate::clients::{Asked, number};
 use bytes::BytesMut;
 use quorumwire_interfaces::StateMachine;
@@ -293,8 +293,8 @@ fn redis_value(reply: &[u8]) -> Option<Option<u64>> {
     (bytes.parse() == Ok(rest.len())).then_some(Some(rest.parse().ok()?))
 }
 
-/// What a leader has answered to a read that was passed on: the value, and the number for a cas, or 0 where the answer
-/// has none.
+/// What a leader has answered to a read that was passed on: the value, and the number for a cas, or 0 where
+/// the answer has none.
 #[must_use]
 pub fn value_of(asked: &Asked, key: &str, id: u32, reply: &[u8]) -> Option<(Option<u64>, u64)> {
     match asked.spelling {

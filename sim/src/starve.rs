@@ -77,7 +77,8 @@ impl World {
         self.queue.set(now, Event::GoesOn(place, run));
     }
 
-    /// Whether the clock of this leader goes as slowly as it may, and that of another machine as fast as it may.
+    /// Whether the clock of this leader goes as slowly as it may, and that of another machine as fast as it
+    /// may.
     #[must_use]
     pub fn are_clocks_at_bound(&self, leader: usize) -> bool {
         let bound = DRIFT_BOUND_PPM.cast_signed();
@@ -185,11 +186,12 @@ impl World {
         }
     }
 
-    /// No check can tell such a disk from one that was never written to, and it has broken promises: it
-    /// does no harm only while everybody else follows one leader in the newest term and holds, durably,
-    /// all that it held; and while nobody is about that was removed: with an old copy that knows of no
-    /// removal it could be a majority of the members of then. Nor may it ever have been the only voter: a list of then,
-    /// of its old copy or of a snapshot that it gets, makes it elect itself (docs/operating.md says so to operators).
+    /// No check can tell such a disk from one that was never written to, and it has broken promises: it does
+    /// no harm only while everybody else follows one leader in the newest term and holds, durably, all that
+    /// it held; and while nobody is about that was removed: with an old copy that knows of no removal it
+    /// could be a majority of the members of then. Nor may it ever have been the only voter: a list of then,
+    /// of its old copy or of a snapshot that it gets, makes it elect itself (docs/operating.md says so to
+    /// operators).
     fn may_be_rolled_back(&self, place: usize) -> bool {
         if self.is_memory_missing() || !self.is_settled(place) {
             return false;

@@ -1,4 +1,5 @@
-//! What is replicated: the product's key-value store, which may be run by code that knows nothing of the time of day.
+//! What is replicated: the product's key-value store, which may be run by code that knows nothing of the time
+//! of day.
 use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine};
 use quorumwire_kv::Store;
 use std::io;

@@ -79,7 +79,8 @@ pub(crate) fn is_disk_full(error: &io::Error) -> bool {
     )
 }
 
-/// Whether an error means that no file can be opened for now: the process, or the system, has as many open as it may.
+/// Whether an error means that no file can be opened for now: the process, or the system, has as many open as
+/// it may.
 pub(crate) fn is_want_of_descriptors(error: &io::Error) -> bool {
     use rustix::io::Errno;
     matches!(

@@ -1,6 +1,6 @@
-//! The identity file: whose folder this is, of which cluster, and for how long it has promised anything. Written
-//! before anything is promised, changed only when a replica begins a new life, learns its cluster's lineage, or its
-//! promises change in length.
+//! The identity file: whose folder this is, of which cluster, and for how long it has promised anything.
+//! Written before anything is promised, changed only when a replica begins a new life, learns its cluster's
+//! lineage, or its promises change in length.
 //!
 //! ```text
 //!  | magic | version | message bytes | crc32c | Identity (protobuf) |

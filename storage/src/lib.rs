@@ -67,9 +67,9 @@
 //!   place) make the folder [`Opened::Damaged`]. They are never served and never silently dropped.
 //! - A failed sync is final: nothing after it is taken, the process must end. At the next start
 //!   everything whose sync had not been acknowledged is written once more before it is trusted.
-//! - A full disk is not an error of the log: the batch waits ([`LogHealth::DiskFull`]) and is written
-//!   when there is room; so it is where no file can be opened ([`LogHealth::NoDescriptor`]). No room is kept back for votes: a replica whose disk is full promises
-//!   nothing new, in order, until there is room again.
+//! - A full disk is not an error of the log: the batch waits ([`LogHealth::DiskFull`]) and is written when
+//!   there is room; so it is where no file can be opened ([`LogHealth::NoDescriptor`]). No room is kept back
+//!   for votes: a replica whose disk is full promises nothing new, in order, until there is room again.
 //!
 //! # A torn end, or damage?
 //! A batch is written only after the one before it was synced, and begins with a Durable record that
@@ -111,9 +111,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Descriptors that a folder of one group may need at once: the folder, its lock, the mark, the log's file and the next
-/// one; snapshots that are written, received, sent, and checked before they are; a list of names, for each thread; and a
-/// small file that is replaced.
+/// Descriptors that a folder of one group may need at once: the folder, its lock, the mark, the log's file
+/// and the next one; snapshots that are written, received, sent, and checked before they are; a list of
+/// names, for each thread; and a small file that is replaced.
 pub const DESCRIPTORS_MAX: usize = 5 + 4 + 3 + 1;
 
 /// Whose folder it is, and how to keep it.

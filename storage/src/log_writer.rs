@@ -106,7 +106,8 @@ pub enum LogHealth {
     /// There is no room. Jobs wait, in order, and are written when there is room again; until then
     /// new writes should be refused.
     DiskFull,
-    /// The process, or the system, has as many files open as it may, and the log needs one more. As with a full disk.
+    /// The process, or the system, has as many files open as it may, and the log needs one more. As with a
+    /// full disk.
     NoDescriptor,
     /// It takes nothing any more; the text says why. The replica must stop.
     Failed(String),

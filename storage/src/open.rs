@@ -95,9 +95,9 @@ pub fn open_memory(disk: Arc<dyn Disk>, settings: &Settings) -> Result<Ready, Op
     })
 }
 
-/// Writes the identity anew: promises are no longer than [`Settings::promise`] now, and this is the cluster that the
-/// folder belongs to, if that is known. Only once a longer promise that [`Ready::promised`] told of has passed: a
-/// process that is started again relies on it.
+/// Writes the identity anew: promises are no longer than [`Settings::promise`] now, and this is the cluster
+/// that the folder belongs to, if that is known. Only once a longer promise that [`Ready::promised`] told of
+/// has passed: a process that is started again relies on it.
 pub fn restate_identity(
     disk: &dyn Disk,
     settings: &Settings,

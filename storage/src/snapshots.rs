@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Snapshots kept: the newest, and one that may still be on its way to somebody.
 pub const SNAPSHOTS_KEPT: usize = 2;
 
-/// A snapshot that is gone is held open for who is sent it, until so many newer ones were taken without a piece of it
-/// being asked for.
+/// A snapshot that is gone is held open for who is sent it, until so many newer ones were taken without a
+/// piece of it being asked for.
 const NEWER_MAX: u32 = 16;
 
 /// Bytes read or written at a time.
@@ -86,8 +86,8 @@ struct Shared {
     names: Mutex<()>,
 }
 
-/// A snapshot being read piece by piece: checked once, then held open, so that it can be read on when newer ones
-/// have taken its place.
+/// A snapshot being read piece by piece: checked once, then held open, so that it can be read on when newer
+/// ones have taken its place.
 struct Reading {
     file: SnapshotFile,
     /// To its end: only who has all of it can have found damage in it.
@@ -181,9 +181,9 @@ impl Snapshots {
         }
     }
 
-    /// Reads a piece of the snapshot with this last index, and how long its file is; `None` if there
-    /// is none. The first piece takes long, because the whole file is checked before, as does any after an error and the
-    /// first one of a transfer after one that had all of it.
+    /// Reads a piece of the snapshot with this last index, and how long its file is; `None` if there is none.
+    /// The first piece takes long, because the whole file is checked before, as does any after an error and
+    /// the first one of a transfer after one that had all of it.
     pub fn read_chunk(
         &self,
         last_index: Index,
@@ -268,8 +268,8 @@ impl Snapshots {
         self.install_watched((last_index, last_term), Lineage::default(), &mut |_, _| {})
     }
 
-    /// The same, in the folder of a cluster of this lineage, if that is known: what is of another one does not get there.
-    /// `watch` hears how many bytes were checked, and of how many.
+    /// The same, in the folder of a cluster of this lineage, if that is known: what is of another one does
+    /// not get there. `watch` hears how many bytes were checked, and of how many.
     pub fn install_watched(
         &self,
         (last_index, last_term): (Index, Term),

@@ -28,8 +28,8 @@ pub enum WalError {
         /// Room to wait for.
         needed_bytes: u64,
     },
-    /// No file can be opened for now, and the next one is due. Nothing of the batch counts as written, and the same
-    /// batch may be tried again.
+    /// No file can be opened for now, and the next one is due. Nothing of the batch counts as written, and
+    /// the same batch may be tried again.
     #[error("no file descriptor is left for the next file")]
     NoDescriptor,
     /// What the disk holds is not known any more, or what was to be written makes no sense. The log

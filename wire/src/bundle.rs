@@ -3,8 +3,8 @@
 //! ```text
 //! { kind 1 | bytes 2 | payload } ...
 //! ```
-//! Big-endian. Kind and payload are those of the record that the command would be alone: a command, or one of a
-//! session. A bundle is made where many commands leave at once and each entry costs a packet.
+//! Big-endian. Kind and payload are those of the record that the command would be alone: a command, or one of
+//! a session. A bundle is made where many commands leave at once and each entry costs a packet.
 use crate::RecordKind;
 use crate::packet::PAYLOAD_BYTES_MAX;
 use bytes::{BufMut, BytesMut};
@@ -64,7 +64,8 @@ fn split(bytes: &[u8]) -> Option<(Bundled<'_>, &[u8])> {
     Some(((kind, payload), rest))
 }
 
-/// Appends a command to a bundle. `payload` appends what the record of this kind would hold, at most 65,535 bytes.
+/// Appends a command to a bundle. `payload` appends what the record of this kind would hold, at most 65,535
+/// bytes.
 ///
 /// # Panics
 /// If that is longer, or the kind is neither a command nor one of a session.

@@ -1,13 +1,14 @@
-//! How a client of planes learns which cluster it asks: one small datagram there, one back. They are none of the planes'
-//! packets, so every plane leaves them to its host. For this no plane needs to know their fields, and they stand here and not
-//! in `format.toml`. The tag is the business of whoever has the keys.
+//! How a client of planes learns which cluster it asks: one small datagram there, one back. They are none of
+//! the planes' packets, so every plane leaves them to its host. For this no plane needs to know their fields,
+//! and they stand here and not in `format.toml`. The tag is the business of whoever has the keys.
 use quorumwire_interfaces::Lineage;
 
 /// Bytes before the tag.
 pub const LINEAGE_PACKET_BODY_BYTES: usize = 40;
 /// Bytes of the tag.
 pub const LINEAGE_PACKET_TAG_BYTES: usize = 16;
-/// Bytes of a datagram: a question is as long as its answer, so nobody can use replicas to send more than he sends.
+/// Bytes of a datagram: a question is as long as its answer, so nobody can use replicas to send more than he
+/// sends.
 pub const LINEAGE_PACKET_BYTES: usize = LINEAGE_PACKET_BODY_BYTES + LINEAGE_PACKET_TAG_BYTES;
 
 /// `QLIN`; a plane's packet begins with `QW`.
@@ -54,7 +55,8 @@ impl LineagePacket {
         body
     }
 
-    /// Reads a datagram and its tag, which is not looked at. `None`: it is none of these, or of a version or kind unknown here.
+    /// Reads a datagram and its tag, which is not looked at. `None`: it is none of these, or of a version or
+    /// kind unknown here.
     #[must_use]
     pub fn decode(datagram: &[u8]) -> Option<(Self, &[u8; LINEAGE_PACKET_TAG_BYTES])> {
         let (body, tag) = datagram.split_first_chunk::<LINEAGE_PACKET_BODY_BYTES>()?;

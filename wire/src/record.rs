@@ -34,7 +34,8 @@ pub enum RecordKind {
     /// Log entry with a fragment of a command: session, sequence (8 bytes each), number from 0 on and
     /// count of fragments (4 bytes each), then the fragment. Session 0: none.
     Fragment = 6,
-    /// Log entry with several commands, each carried out by itself, in this order: see [`Bundle`](crate::Bundle).
+    /// Log entry with several commands, each carried out by itself, in this order: see
+    /// [`Bundle`](crate::Bundle).
     Bundle = 7,
     /// Not an entry: term, vote and commit index; only on disk.
     HardState = 16,

@@ -8,8 +8,8 @@ pub const LOG_TIME_AGREES_MS: u64 = 10;
 pub struct Tick {
     /// The log's time, in milliseconds since 1970; where the log had come to more before, that counts.
     pub log_time_ms: u64,
-    /// The time of day then, by the leader's wall clock. `None`: it does not say, because a member's code would not
-    /// read it.
+    /// The time of day then, by the leader's wall clock. `None`: it does not say, because a member's code
+    /// would not read it.
     pub wall_ms: Option<u64>,
 }
 
@@ -42,8 +42,9 @@ impl Tick {
         })
     }
 
-    /// By how much the log's time is ahead of the time of day then, if it has come to this; 0 where they agree.
-    /// `None` if the tick does not say: code that reads only the log's time must come to the same state.
+    /// By how much the log's time is ahead of the time of day then, if it has come to this; 0 where they
+    /// agree. `None` if the tick does not say: code that reads only the log's time must come to the same
+    /// state.
     #[must_use]
     pub fn ahead_ms(self, log_time_ms: u64) -> Option<i64> {
         let wall_ms = self.wall_ms?;

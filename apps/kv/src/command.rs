@@ -17,8 +17,8 @@
 //! mg, ms, md, ma      op kind:1 key_length:1 flags_length:2 key flags value
 //! ```
 //!
-//! Of `what`, 1 says that it is only for a store whose memory limit was never set, 2 that the limit is set, 4 that
-//! the policy is set, 8 that it is to evict, 16 that the answer is one of Redis' protocol.
+//! Of `what`, 1 says that it is only for a store whose memory limit was never set, 2 that the limit is set, 4
+//! that the policy is set, 8 that it is to evict, 16 that the answer is one of Redis' protocol.
 //!
 //! The key and the flags of a meta command stand there as the client wrote them; only `ms` has a value.
 use bytes::BufMut;

@@ -4,10 +4,10 @@
 //!
 //! The way of a request: [`memcached::parse`] or [`redis::parse`] cuts it out of a connection's bytes; a
 //! write becomes a [`Command`], whose encoded bytes go into the log and come back to [`Store`] through
-//! [`StateMachine::apply`](quorumwire_interfaces::StateMachine::apply); a read is answered key by key
-//! from [`Store::get`], or by [`Store::redis_read`]. The meta commands' `mg` is a read unless its flags ask for a
-//! change; one that finds a stale item which nobody has won yet is told [`memcached::reply::MUST_WRITE`], and the
-//! log carries it then.
+//! [`StateMachine::apply`](quorumwire_interfaces::StateMachine::apply); a read is answered key by key from
+//! [`Store::get`], or by [`Store::redis_read`]. The meta commands' `mg` is a read unless its flags ask for a
+//! change; one that finds a stale item which nobody has won yet is told [`memcached::reply::MUST_WRITE`], and
+//! the log carries it then.
 //!
 //! What differs from memcached 1.6.18 and Redis 7.0, on purpose, stands in `docs/compatibility.md`.
 
@@ -47,17 +47,17 @@ pub const COMMAND_BYTES_MAX: usize = command::FRAME_BYTES_MAX + VALUE_BYTES_MAX;
 /// least. A command or query whose answer could be longer is refused before it changes anything.
 pub const REPLY_BYTES_MAX: usize = 2 << 20;
 
-/// Longest answer of one of Redis' commands in the log, or of a transaction of them, that is an error, whatever words of
-/// the client it repeats: who must ask again what became of a command is told.
+/// Longest answer of one of Redis' commands in the log, or of a transaction of them, that is an error,
+/// whatever words of the client it repeats: who must ask again what became of a command is told.
 pub const ERROR_BYTES_MAX: usize = 128;
 
-/// How much work one request or transaction of a Redis client may be, in bytes that are looked at or moved: replicas
-/// apply nothing else meanwhile. What counts is in `store/redis/work.rs`.
+/// How much work one request or transaction of a Redis client may be, in bytes that are looked at or moved:
+/// replicas apply nothing else meanwhile. What counts is in `store/redis/work.rs`.
 pub const WORK_MAX: usize = 64 << 20;
 
-/// How many items one command removes because their time has passed, if so many are due: and as many more as the one
-/// before it gave an end, and while all items take more memory than when they began to wait. Those that wait their turn
-/// are invisible, also to snapshots.
+/// How many items one command removes because their time has passed, if so many are due: and as many more as
+/// the one before it gave an end, and while all items take more memory than when they began to wait. Those
+/// that wait their turn are invisible, also to snapshots.
 pub const EXPIRED_PER_COMMAND: usize = 128;
 
 /// How many it removes at most: as much work as one command may be, in the measure of [`WORK_MAX`].
@@ -69,7 +69,7 @@ pub const EVICTED_PER_COMMAND_MAX: usize = 4096;
 /// After so many bytes of evicted items a command evicts no more.
 pub const EVICTED_BYTES_PER_COMMAND_MAX: u64 = 64 << 20;
 
-/// How many items one command puts at least into the order in which they are evicted, where evicting begins with
-/// items there; those that share a position with the last come on top. Until all are, writes that need memory are
-/// refused at the limit.
+/// How many items one command puts at least into the order in which they are evicted, where evicting begins
+/// with items there; those that share a position with the last come on top. Until all are, writes that need
+/// memory are refused at the limit.
 pub const SORTED_PER_COMMAND: usize = 16 << 10;

@@ -1,5 +1,5 @@
-//! Why a client's request is refused for what it says, or for who says it. What the client is told stands elsewhere, in
-//! the words of its protocol.
+//! Why a client's request is refused for what it says, or for who says it. What the client is told stands
+//! elsewhere, in the words of its protocol.
 
 use quorumwire_interfaces::counters_by;
 
@@ -9,7 +9,8 @@ pub const TLS_HANDSHAKE: u8 = 0x16;
 /// One of a few reasons, for people who look at counters.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum WhyRefused {
-    /// It is not what the protocol has there: words that are missing or make no sense, lengths that are not kept.
+    /// It is not what the protocol has there: words that are missing or make no sense, lengths that are not
+    /// kept.
     Malformed,
     /// It, or a part of it, is longer than it may be.
     TooLong,
@@ -17,8 +18,8 @@ pub enum WhyRefused {
     UnknownCommand,
     /// There is such a command, or protocol, and it is not served here.
     NotServed,
-    /// It is the beginning of TLS, where there is none. What else is in it may be words of somebody else: a browser
-    /// sends what a page has made it send.
+    /// It is the beginning of TLS, where there is none. What else is in it may be words of somebody else: a
+    /// browser sends what a page has made it send.
     Tls,
     /// Its client has not said who it is, and must. No parser knows of that.
     Unauthenticated,

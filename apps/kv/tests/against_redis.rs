@@ -543,7 +543,8 @@ fn the_command_table_is_that_of_redis() {
     }
 }
 
-/// How a command is written is what Redis says; what it does is told in other words, and how long it takes in fewer.
+/// How a command is written is what Redis says; what it does is told in other words, and how long it takes in
+/// fewer.
 #[test]
 fn commands_are_documented_as_by_redis() {
     let mut pair = Pair::new();

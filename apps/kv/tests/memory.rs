@@ -1,5 +1,5 @@
-//! Random commands at a memory limit, against a model that looks at everything every time, on two replicas of which
-//! one is restored from snapshots again and again.
+//! Random commands at a memory limit, against a model that looks at everything every time, on two replicas of
+//! which one is restored from snapshots again and again.
 mod seeds;
 
 use std::collections::BTreeMap;

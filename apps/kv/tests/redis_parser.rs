@@ -233,7 +233,8 @@ fn what_redis_would_wait_for_or_believe_is_refused() {
     }
 }
 
-/// Redis would close the connection at such a string if its limit were ours; we find the next request behind it.
+/// Redis would close the connection at such a string if its limit were ours; we find the next request behind
+/// it.
 #[test]
 fn a_request_that_is_too_long_is_answered_and_passed_over() {
     let long = vec![b'\n'; VALUE_BYTES_MAX + 1];

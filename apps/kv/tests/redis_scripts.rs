@@ -1,5 +1,5 @@
-//! Random scripts of Redis commands, well formed and damaged, on two replicas with different secrets: whatever
-//! the log carries, they give the same answers and stay the same, also over a snapshot.
+//! Random scripts of Redis commands, well formed and damaged, on two replicas with different secrets:
+//! whatever the log carries, they give the same answers and stay the same, also over a snapshot.
 mod redis_commands;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod redis_oracle;

@@ -1,5 +1,6 @@
-//! What the most expensive entries of the log cost: replicas do nothing else meanwhile. Measured, not judged, because
-//! other things run on this machine: `cargo test --release -p quorumwire-kv --test work -- --ignored --nocapture`.
+//! What the most expensive entries of the log cost: replicas do nothing else meanwhile. Measured, not judged,
+//! because other things run on this machine: `cargo test --release -p quorumwire-kv --test work -- --ignored
+//! --nocapture`.
 #[expect(dead_code, reason = "other tests use the rest")]
 mod redis_oracle;
 
@@ -131,8 +132,8 @@ fn what_an_entry_costs_at_most() {
     }
 }
 
-/// A standstill in which as many lives ended as there are keys, each at a millisecond of its own; then the log's time
-/// goes on.
+/// A standstill in which as many lives ended as there are keys, each at a millisecond of its own; then the
+/// log's time goes on.
 #[test]
 #[ignore = "measures"]
 fn what_a_tick_after_a_standstill_costs() {
@@ -148,7 +149,8 @@ fn what_a_tick_after_a_standstill_costs() {
     log.store.advance(LogTime(u64::from(KEYS) * 2));
     let took = before.elapsed();
     println!("a tick that ends {KEYS} lives: {} us", took.as_micros());
-    // As long as all items take more memory than before, a command removes those that have ended, so many at most.
+    // As long as all items take more memory than before, a command removes those that have ended, so many at
+    // most.
     for number in 0..TRIES {
         let grow = |value| format!("SETRANGE large{number}-{value} {} x", VALUE_BYTES_MAX - 1);
         log.run(&(0..20).map(grow).collect::<Vec<_>>());

@@ -7,8 +7,8 @@
 //! answer was longer than [`ANSWER_BYTES_MAX`]; then it is known only that it ran.
 //!
 //! An empty command runs nothing: it opens its session. A client that opens its sessions so, never sends an
-//! opening twice, and numbers its other commands from [`WINDOW`] + 1 on, has each of them run once however late
-//! a copy comes: to a session that was forgotten meanwhile they are refused, because only numbers up to
+//! opening twice, and numbers its other commands from [`WINDOW`] + 1 on, has each of them run once however
+//! late a copy comes: to a session that was forgotten meanwhile they are refused, because only numbers up to
 //! [`WINDOW`] begin one.
 //!
 //! Commands of sessions come from clients that ask data planes, and no plane puts the log's time in front

@@ -9,9 +9,9 @@
 //!                fragments 4 | { number 4 | bytes 4 | bytes } }
 //! ```
 //!
-//! The last number is that of the last command. Version 2 has none: no entry held several commands, and the next
-//! one's number is its entry's index; what is known is that it was at least the last session's. Used ms is the time of the tick after the session's last command,
-//! 2^64-1 if there was none yet.
+//! The last number is that of the last command. Version 2 has none: no entry held several commands, and the
+//! next one's number is its entry's index; what is known is that it was at least the last session's. Used ms
+//! is the time of the tick after the session's last command, 2^64-1 if there was none yet.
 use crate::fragments::{
     FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX, Fragments, OVERHEAD_BYTES, Partial,
 };

@@ -213,8 +213,8 @@ fn an_empty_command_opens_its_session_and_runs_nothing() {
     assert_eq!(bench.ran(), 1);
 }
 
-/// However late a copy comes: a session that was opened, and whose other commands have higher numbers than can
-/// begin one, does not come back.
+/// However late a copy comes: a session that was opened, and whose other commands have higher numbers than
+/// can begin one, does not come back.
 #[test]
 fn a_late_copy_does_not_run_again_in_a_session_that_was_forgotten() {
     let mut bench = Bench::new();
@@ -229,8 +229,8 @@ fn a_late_copy_does_not_run_again_in_a_session_that_was_forgotten() {
     assert_eq!(bench.ran(), 1);
 }
 
-/// The limit of that, as docs/security.md says it: what can begin a session begins it again, and what follows it runs
-/// again, too.
+/// The limit of that, as docs/security.md says it: what can begin a session begins it again, and what follows
+/// it runs again, too.
 #[test]
 fn copies_of_a_forgotten_session_from_its_beginning_on_run_again() {
     let mut bench = Bench::new();
@@ -480,7 +480,8 @@ fn a_snapshot_has_no_impossible_fragments() {
     assert_eq!(of_numbers, [true, true, false, false]);
 }
 
-/// Applies the next command of each of these sessions (0: a command of none) at one entry, and says their numbers.
+/// Applies the next command of each of these sessions (0: a command of none) at one entry, and says their
+/// numbers.
 fn at_one_entry(bench: &mut Bench, index: u64, names: &[(u64, u64)]) -> Vec<u64> {
     bench.place.index = Index(index);
     let numbers = names.iter().map(|(session, sequence)| {

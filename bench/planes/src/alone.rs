@@ -1,5 +1,5 @@
-//! `alone`: the plane's programs without hosts, also without this or that check. What the ring holds is thrown
-//! away.
+//! `alone`: the plane's programs without hosts, also without this or that check. What the ring holds is
+//! thrown away.
 use crate::commands;
 use crate::frames::{Mac, mac};
 use crate::programs::interface_index;
@@ -44,8 +44,8 @@ pub const PARTS: [&str; 6] = ["tag", "checksum", "counters", "window", "lock", "
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A replica: its namespace's file, its address with port, its Ethernet address, with commas between them;
-    /// the first leads
+    /// A replica: its namespace's file, its address with port, its Ethernet address, with commas between
+    /// them; the first leads
     #[arg(long = "replica", required = true)]
     replicas: Vec<Replica>,
     /// Network interface, in each

@@ -34,8 +34,8 @@ pub struct Arguments {
     /// Sign nothing, also where there are keys
     #[arg(long)]
     no_tag: bool,
-    /// Print, each time the lanes are looked at, how many answers there were, and how far the logs of the planes
-    /// of these processes are
+    /// Print, each time the lanes are looked at, how many answers there were, and how far the logs of the
+    /// planes of these processes are
     #[arg(long, value_delimiter = ',')]
     watch: Vec<u32>,
 }

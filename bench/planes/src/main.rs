@@ -1,5 +1,5 @@
-//! Load for data planes: a client with an ordinary socket, one inside the kernel, and an echo to compare with.
-//! Prints one JSON object; starts no replica and makes no network, which `bench/` does.
+//! Load for data planes: a client with an ordinary socket, one inside the kernel, and an echo to compare
+//! with. Prints one JSON object; starts no replica and makes no network, which `bench/` does.
 mod alone;
 mod commands;
 mod echo;

@@ -1,6 +1,7 @@
-//! `steps`: nanoseconds for one packet, by role, packet and size, and without this or that check. The kernel runs
-//! the programs again and again on the same frame and state, which a program restores each time, and once more
-//! with one that does nothing in their place. Everything is in the cache, so that they are a lower bound.
+//! `steps`: nanoseconds for one packet, by role, packet and size, and without this or that check. The kernel
+//! runs the programs again and again on the same frame and state, which a program restores each time, and
+//! once more with one that does nothing in their place. Everything is in the cache, so that they are a lower
+//! bound.
 use crate::alone::{Alone, PARTS, Peer};
 use crate::commands::Packets;
 use crate::frames::{FrameHead, PACKET_AT};
@@ -22,7 +23,8 @@ pub struct Arguments {
     /// Leave no check out
     #[arg(long)]
     whole: bool,
-    /// Runs of which the fastest counts; the kernel patches itself before and after each, which takes longer than the run
+    /// Runs of which the fastest counts; the kernel patches itself before and after each, which takes longer
+    /// than the run
     #[arg(long, default_value_t = 20)]
     runs: u32,
 }

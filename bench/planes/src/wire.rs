@@ -1,5 +1,5 @@
-//! The client's socket: with one request in flight a call of the system for each datagram, as an ordinary client has
-//! it; with more as few as can be, so that the client does not use up what is to be measured.
+//! The client's socket: with one request in flight a call of the system for each datagram, as an ordinary
+//! client has it; with more as few as can be, so that the client does not use up what is to be measured.
 use anyhow::Result;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -244,8 +244,8 @@ fn refused(address: &str, mut response: Response<ureq::Body>) -> AskError {
     }
 }
 
-/// Why there is no answer. With whom no connection came about, or a handshake of TLS that they take for done, was
-/// sent nothing that they could carry out.
+/// Why there is no answer. With whom no connection came about, or a handshake of TLS that they take for done,
+/// was sent nothing that they could carry out.
 fn lost(address: &str, error: &ureq::Error, asked: Asked) -> AskError {
     let of_io = match error {
         ureq::Error::Io(error) => Some(error),
@@ -326,7 +326,8 @@ pub fn needs_tls(asked: Asked) -> String {
 /// What to say of somebody who answers in another protocol.
 const NO_HTTP: &str = "it does not speak HTTP: give the address that its server has in listen-http";
 
-/// What to say of somebody who ends the connection without an answer: a replica that ends, or another protocol's port.
+/// What to say of somebody who ends the connection without an answer: a replica that ends, or another
+/// protocol's port.
 const CUT: &str = "it closed the connection. If it does so again, it is not HTTP: --addr takes the address that its \
                    server has in listen-http";
 

@@ -1,5 +1,5 @@
-//! `quorumwire bench`: a load over the memcached or the Redis protocol, in a closed or an open loop, and what it
-//! measured. Works with any memcached or Redis server.
+//! `quorumwire bench`: a load over the memcached or the Redis protocol, in a closed or an open loop, and what
+//! it measured. Works with any memcached or Redis server.
 mod clock;
 mod connection;
 mod cpu;
@@ -103,7 +103,8 @@ pub struct Arguments {
     /// What the servers speak
     #[arg(long, value_name = "WORD", value_parser = ["memcached", "redis"], default_value = "memcached")]
     protocol: String,
-    /// With --protocol redis: a write counts once so many replicas beside the one asked have it, by Redis' WAIT
+    /// With --protocol redis: a write counts once so many replicas beside the one asked have it, by Redis'
+    /// WAIT
     #[arg(long, value_name = "N", default_value_t = 0,
           value_parser = clap::value_parser!(u8).range(0..=WAIT_MAX))]
     wait: u8,
@@ -145,15 +146,15 @@ pub struct Arguments {
     #[arg(long, value_name = "OPS",
           value_parser = clap::value_parser!(u64).range(1..=RATE_MAX))]
     rate: Option<u64>,
-    /// Go on when connections break, servers refuse or say nothing: try again at the next address; measure the
-    /// longest time between two successful writes
+    /// Go on when connections break, servers refuse or say nothing: try again at the next address; measure
+    /// the longest time between two successful writes
     #[arg(long)]
     survive: bool,
     /// Show how many of the requests were answered within how long: 200 points at most
     #[arg(long)]
     cdf: bool,
-    /// Show intervals of so many milliseconds by themselves, 1000 at most; what is answered after the end is in
-    /// none
+    /// Show intervals of so many milliseconds by themselves, 1000 at most; what is answered after the end is
+    /// in none
     #[arg(long, value_name = "MS",
           value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX * 1000))]
     interval_ms: Option<u64>,

@@ -37,8 +37,8 @@ fn script(shell: Shell) -> Vec<u8> {
     script
 }
 
-/// The options of the table, with the words that each takes. The command line itself knows them as text, so that
-/// a wrong word is refused alike wherever it comes from.
+/// The options of the table, with the words that each takes. The command line itself knows them as text, so
+/// that a wrong word is refused alike wherever it comes from.
 fn with_words(command: Command) -> Command {
     command.mut_args(|argument: Arg| {
         let spec = TABLE.iter().find(|spec| argument.get_id() == spec.name);

@@ -15,7 +15,8 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Show what would hold and where it comes from; exit code 2 and all reasons if a server would refuse it or its files
+    /// Show what would hold and where it comes from; exit code 2 and all reasons if a server would refuse it
+    /// or its files
     #[command(after_help = "\
 Example:
   quorumwire config check --config /etc/quorumwire.toml --log-level debug")]

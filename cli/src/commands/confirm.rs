@@ -12,8 +12,8 @@ pub fn by_word(what: &str, word: &str) -> anyhow::Result<()> {
     answered(what, word, &mut typed)
 }
 
-/// Says what follows and asks whether to go on, unless `--yes` was given. Without a terminal nobody is asked, and
-/// it is not done.
+/// Says what follows and asks whether to go on, unless `--yes` was given. Without a terminal nobody is asked,
+/// and it is not done.
 pub fn unless_yes(is_yes: bool, consequence: &str) -> anyhow::Result<()> {
     let has_terminal = stdin().is_terminal() && stderr().is_terminal();
     if is_yes {

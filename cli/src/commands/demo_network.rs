@@ -1,5 +1,5 @@
-//! A network for a demonstration: a namespace for each replica, joined by a bridge in one of its own, where the
-//! demonstration itself is. Needs root and iproute2; removed when it is dropped.
+//! A network for a demonstration: a namespace for each replica, joined by a bridge in one of its own, where
+//! the demonstration itself is. Needs root and iproute2; removed when it is dropped.
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_interfaces::GroupId;
 use quorumwire_node::planes::{

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Starts replicas as processes of their own on loopback, waits until one leads, and stops them all on
-/// Ctrl-C or SIGTERM, and when its terminal, the reader of its output or the pipe on its input has gone. A replica
+/// Starts replicas as processes of their own on loopback, waits until one leads, and stops them all on Ctrl-C
+/// or SIGTERM, and when its terminal, the reader of its output or the pipe on its input has gone. A replica
 /// that dies is reported, and started again when --restart says so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -184,8 +184,8 @@ fn check_server_options(given: &[String]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Reports replicas that die, and starts those again that somebody asks for, until a signal comes; whether none is left
-/// before.
+/// Reports replicas that die, and starts those again that somebody asks for, until a signal comes; whether
+/// none is left before.
 fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt, dir: &Path) -> anyhow::Result<bool> {
     while !interrupt.has_come() {
         for (id, status) in cluster.ended()? {

@@ -1,5 +1,5 @@
-//! Replicas that tell anything about themselves, to commands, to `quorumwire top` and to the dashboard: it is shown on
-//! screens of any size or refused, and what a terminal is told is text.
+//! Replicas that tell anything about themselves, to commands, to `quorumwire top` and to the dashboard: it is
+//! shown on screens of any size or refused, and what a terminal is told is text.
 use super::ask::{AskError, Asked, answer};
 use super::status::{as_json, as_table};
 use super::top::screen::Screen;
@@ -24,7 +24,8 @@ const REPLICAS: u16 = 3;
 /// Of these reports, a second after the others.
 const MOMENTS: usize = 2;
 
-/// One line each: whose report it is and when, what of it is otherwise, and how. Without a `/` the replica refuses.
+/// One line each: whose report it is and when, what of it is otherwise, and how. Without a `/` the replica
+/// refuses.
 fn seeds() -> [Seed; 11] {
     [
         ("well", ""),

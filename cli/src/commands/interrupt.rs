@@ -1,5 +1,5 @@
-//! What ends a command before it is done: a signal, or a terminal or a reader that has gone. Two threads wait for
-//! these, so that a command hears of them whatever it does.
+//! What ends a command before it is done: a signal, or a terminal or a reader that has gone. Two threads wait
+//! for these, so that a command hears of them whatever it does.
 use crate::output;
 use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -74,12 +74,13 @@ impl Cause {
 pub enum Input {
     /// The end of the command, which would not end by itself. Not if it was over before the command began.
     Ends,
-    /// Nothing: the command reads none and ends by itself. It may be in a loop whose list comes on standard input.
+    /// Nothing: the command reads none and ends by itself. It may be in a loop whose list comes on standard
+    /// input.
     Ignored,
 }
 
-/// Set once by whatever comes first. The second SIGTERM or SIGINT ends a wait for an end in good order, the third the
-/// process.
+/// Set once by whatever comes first. The second SIGTERM or SIGINT ends a wait for an end in good order, the
+/// third the process.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Arc<State>);
 

@@ -56,7 +56,8 @@ enum Command {
     Remove(File),
     /// Show which secrets there are, not the secrets themselves
     Show(Show),
-    /// Write a file with the keys of the data planes' clients only: whoever has it can ask, and cannot speak as a replica
+    /// Write a file with the keys of the data planes' clients only: whoever has it can ask, and cannot speak
+    /// as a replica
     PlaneClients(PlaneClients),
 }
 

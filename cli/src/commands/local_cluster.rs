@@ -36,8 +36,8 @@ const RECORD_BYTES_MAX: u64 = 1 << 20;
 /// Ports are taken from here: below those the kernel gives to outgoing connections, which could
 /// otherwise take the port of a replica that is down.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
-/// In a network of its own a replica has these: for replicas, memcached clients, Redis clients, clients of the
-/// own protocol, and HTTP.
+/// In a network of its own a replica has these: for replicas, memcached clients, Redis clients, clients of
+/// the own protocol, and HTTP.
 const OWN_PORTS: [u16; 5] = [7400, 11_211, 6379, 7402, 7480];
 /// And its plane this one.
 const PLANE_PORT: u16 = 7401;
@@ -140,8 +140,9 @@ fn fresh_name() -> anyhow::Result<String> {
     Ok(format!("dev-{:016x}", getrandom::u64()?))
 }
 
-/// Loopback addresses nobody listens on at this moment: neighbours, and never some of another cluster's of this size,
-/// whose own could be down just now. So two of them are in each other's way once in a thousand times.
+/// Loopback addresses nobody listens on at this moment: neighbours, and never some of another cluster's of
+/// this size, whose own could be down just now. So two of them are in each other's way once in a thousand
+/// times.
 fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
     let size = u16::try_from(count)?;
     let blocks = u32::from((PORTS.end - PORTS.start) / size.max(1));
@@ -480,8 +481,8 @@ impl LocalCluster {
         format!("the end of {}:\n{}", path.display(), tail.trim_end())
     }
 
-    /// SIGTERM to all, so that they finish what they began; SIGKILL to those that take too long, also for whoever
-    /// interrupts.
+    /// SIGTERM to all, so that they finish what they began; SIGKILL to those that take too long, also for
+    /// whoever interrupts.
     pub fn stop(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
         for child in self.running.values() {
             let pid = Pid::from_raw(i32::try_from(child.id())?).context("a process has an id")?;

@@ -42,7 +42,8 @@ Example: the replica is started first, and waits
         /// Its id: what its server was started with
         #[arg(long, value_name = "N")]
         id: u16,
-        /// Where other replicas connect to it: its --listen-peer or --advertise-peer; the leader looks for it there
+        /// Where other replicas connect to it: its --listen-peer or --advertise-peer; the leader looks for it
+        /// there
         #[arg(long, value_name = "HOST:PORT", value_parser = reachable_argument)]
         peer: String,
         /// It shall receive everything and not vote

@@ -34,8 +34,8 @@ mod view;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Replicated key-value store that memcached and Redis clients talk to: three replicas, one of which may fail at any
-/// moment without anything acknowledged being lost.
+/// Replicated key-value store that memcached and Redis clients talk to: three replicas, one of which may fail
+/// at any moment without anything acknowledged being lost.
 #[derive(Debug, Parser)]
 #[command(name = "quorumwire", version, propagate_version = true)]
 #[command(max_term_width = 100)]

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What the log's indexes are moved on by, from the last index or the last command's number on, whichever is
-/// larger. The old cluster may have gone on behind what is known of it, and clients may remember numbers of its
-/// commands (`cas`), of which there are many to an entry: none of them comes again, because a command's number is
-/// at least its entry's index.
+/// larger. The old cluster may have gone on behind what is known of it, and clients may remember numbers of
+/// its commands (`cas`), of which there are many to an entry: none of them comes again, because a command's
+/// number is at least its entry's index.
 const INDEX_GAP: u64 = 1 << 40;
 /// The folder's first segment; the server has its own size for what follows.
 const SEGMENT_BYTES: u64 = 1 << 20;

@@ -7,8 +7,8 @@ use quorumwire_ops::http::Http;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::process::ExitCode;
 
-/// Runs until SIGTERM or SIGINT, then finishes what it began, hands leadership over and exits with 0. `-h` shows the
-/// options that most servers need, `--help` all of them.
+/// Runs until SIGTERM or SIGINT, then finishes what it began, hands leadership over and exits with 0. `-h`
+/// shows the options that most servers need, `--help` all of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

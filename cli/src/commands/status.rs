@@ -198,8 +198,8 @@ fn addresses(view: &ClusterView) -> String {
     }
 }
 
-/// Of each replica its ports for memcached, Redis, the own protocol, HTTP and replicas: as it says itself, or else as
-/// the others know.
+/// Of each replica its ports for memcached, Redis, the own protocol, HTTP and replicas: as it says itself, or
+/// else as the others know.
 fn all_addresses(view: &ClusterView) -> Vec<(u16, [String; 5])> {
     let known = |id: u16, seen: &Seen| match seen {
         Seen::Report(report) => Some([
@@ -292,8 +292,8 @@ fn fast_term(report: &Report) -> Option<String> {
     Some(now + &ended.unwrap_or_default())
 }
 
-/// How far the snapshot is that a replica is brought up to date by: as it sees that itself, which goes on when
-/// all was sent, or else as its leader does.
+/// How far the snapshot is that a replica is brought up to date by: as it sees that itself, which goes on
+/// when all was sent, or else as its leader does.
 pub fn snapshot(report: &Report, leader: Option<&Report>) -> Option<String> {
     let followers = leader.map_or(&[][..], |leader| &leader.followers);
     let sent = followers.iter().find(|follower| follower.id == report.id);

@@ -1,5 +1,5 @@
-//! `quorumwire top`: what a cluster does, second by second, in a terminal. A thread asks the replicas; this one
-//! draws and reads keys, so that a replica that does not answer delays neither.
+//! `quorumwire top`: what a cluster does, second by second, in a terminal. A thread asks the replicas; this
+//! one draws and reads keys, so that a replica that does not answer delays neither.
 pub mod screen;
 
 use super::interrupt::{Input, Interrupt, has_gone};
@@ -73,8 +73,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends the process if it does not end by itself: a terminal that stands still is waited for, and `crossterm` reads
-/// one that has gone for ever.
+/// Ends the process if it does not end by itself: a terminal that stands still is waited for, and `crossterm`
+/// reads one that has gone for ever.
 fn end_by_force() {
     thread::sleep(END_WAIT_MAX);
     disable_raw_mode().ok();

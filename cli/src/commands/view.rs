@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a command looks for a leader that carries it out.
 const LEADER_TIMEOUT: Duration = Duration::from_secs(20);
-/// Where nobody listens at any address, it looks only for so long: a replica of a cluster that moves its leader answers.
+/// Where nobody listens at any address, it looks only for so long: a replica of a cluster that moves its
+/// leader answers.
 const NOBODY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Most replicas asked in one go: the members, and as many that were removed.
 const ASKED_MAX: usize = 2 * MEMBERS_MAX;
@@ -29,8 +30,8 @@ const ASKED_MAX: usize = 2 * MEMBERS_MAX;
 /// Which cluster a command is about.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Target {
-    /// HTTP address of any replica, or several, given again or with commas between: one that answers is enough
-    /// [default: 127.0.0.1:7480, or what --dir says]
+    /// HTTP address of any replica, or several, given again or with commas between: one that answers is
+    /// enough [default: 127.0.0.1:7480, or what --dir says]
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "dir", value_delimiter = ',',
           value_parser = reachable_argument)]
     addr: Vec<String>,
@@ -351,7 +352,8 @@ pub fn ask_leader_at<T>(
     with_leader(target, |_, http| ask(http), try_again)
 }
 
-/// Does something with what all replicas say and the leader's HTTP address, once one of them leads and serves.
+/// Does something with what all replicas say and the leader's HTTP address, once one of them leads and
+/// serves.
 fn with_leader<T>(
     target: &Target,
     ask: impl Fn(&ClusterView, &str) -> Result<T, AskError>,

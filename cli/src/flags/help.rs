@@ -1,5 +1,5 @@
-//! How a server's many options are shown to people: in groups, those that most servers need under `-h`, all of them
-//! under `--help`. What they mean is in the table.
+//! How a server's many options are shown to people: in groups, those that most servers need under `-h`, all
+//! of them under `--help`. What they mean is in the table.
 use quorumwire_node::options::{CONFIG, Kind, Spec};
 use quorumwire_node::planes::kind_with_option;
 
@@ -93,7 +93,8 @@ pub fn is_for_most(spec: &Spec) -> bool {
         .any(|(_, short, _)| short.contains(&spec.name))
 }
 
-/// What `-h` says of it: the first sentence, up to what it lists, without what is in brackets; and the default.
+/// What `-h` says of it: the first sentence, up to what it lists, without what is in brackets; and the
+/// default.
 pub fn in_short(spec: &Spec) -> String {
     let help = without_brackets(spec.help);
     let end = [". ", ": "].iter().filter_map(|end| help.find(end)).min();

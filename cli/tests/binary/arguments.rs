@@ -119,8 +119,8 @@ fn a_cluster_that_is_not_there_is_said_so() {
     assert!(text.contains("no cluster and of no server"), "{text}");
 }
 
-/// Where the plane `xdp` cannot run, the option to blame is named: `plane` only if no other one would help. With
-/// `auto` nothing is refused before all are.
+/// Where the plane `xdp` cannot run, the option to blame is named: `plane` only if no other one would help.
+/// With `auto` nothing is refused before all are.
 #[test]
 fn a_data_plane_that_cannot_run_names_the_option_that_stands_in_its_way() {
     let folder = tempfile::tempdir().unwrap();

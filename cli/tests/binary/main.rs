@@ -1,4 +1,5 @@
-//! What the binary does as a process of its own: its commands, servers and small clusters, and what is installed with it.
+//! What the binary does as a process of its own: its commands, servers and small clusters, and what is
+//! installed with it.
 mod arguments;
 mod dev;
 mod memcached_clients;

@@ -1,4 +1,5 @@
-//! Outputs that are full, unread or closed: a command says so by its exit code, and never panics. Starts no server.
+//! Outputs that are full, unread or closed: a command says so by its exit code, and never panics. Starts no
+//! server.
 use super::quorumwire;
 use std::fs::File;
 use std::io::pipe;

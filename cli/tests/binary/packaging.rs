@@ -1,5 +1,5 @@
-//! What is installed besides the binary: completions, manual pages, units, the package's files. Programs that read
-//! these are asked where they are there; what must hold without them is looked at here.
+//! What is installed besides the binary: completions, manual pages, units, the package's files. Programs that
+//! read these are asked where they are there; what must hold without them is looked at here.
 use quorumwire_node::planes::PlaneChoice;
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The option `user`, where a server is refused or warned; what it can do afterwards, `tests/cluster` tries. As root:
-//! anybody else has nothing to give up.
+//! The option `user`, where a server is refused or warned; what it can do afterwards, `tests/cluster` tries.
+//! As root: anybody else has nothing to give up.
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -59,8 +59,8 @@ fn scratch() -> tempfile::TempDir {
     dir
 }
 
-/// Copies the server by a process of its own: a file that this one writes is open for writing in children that other
-/// tests start meanwhile, and then cannot be run.
+/// Copies the server by a process of its own: a file that this one writes is open for writing in children
+/// that other tests start meanwhile, and then cannot be run.
 fn copy_binary(to: &Path) {
     let copied = Command::new("cp")
         .arg(env!("CARGO_BIN_EXE_quorumwire"))
@@ -227,8 +227,8 @@ fn a_port_that_takes_a_capability_keeps_it() {
     assert!(status.contains("CapPrm:\t0000000000000400\n"), "{status}");
 }
 
-/// Under a service manager a server has a session of its own; whoever starts it from a shell shares that shell's,
-/// which a container may not even show.
+/// Under a service manager a server has a session of its own; whoever starts it from a shell shares that
+/// shell's, which a container may not even show.
 #[test]
 fn the_priority_of_a_session_is_raised_if_it_is_the_servers_own() {
     const RAISED: &str = "nice -10";

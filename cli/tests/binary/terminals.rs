@@ -1,5 +1,6 @@
-//! Commands whose terminal goes away, whose output nobody reads, whose input is closed, or which are told to end: each
-//! ends at once and leaves nothing behind, no process, no folder, no network, no terminal that shows nothing.
+//! Commands whose terminal goes away, whose output nobody reads, whose input is closed, or which are told to
+//! end: each ends at once and leaves nothing behind, no process, no folder, no network, no terminal that
+//! shows nothing.
 use super::quorumwire;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -65,7 +66,8 @@ impl Running {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
-    /// Whether the process has said what it does upon this signal. Before, one that is ignored here is ignored there.
+    /// Whether the process has said what it does upon this signal. Before, one that is ignored here is
+    /// ignored there.
     fn catches(&self, signal: Signal) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

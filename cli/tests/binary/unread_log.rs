@@ -1,5 +1,5 @@
-//! A server whose log cannot be written: nobody reads it any more, its disk is full, or whoever reads it stands still.
-//! It serves on, says how much was lost, and ends in good order.
+//! A server whose log cannot be written: nobody reads it any more, its disk is full, or whoever reads it
+//! stands still. It serves on, says how much was lost, and ends in good order.
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -5,8 +5,8 @@ use super::{
 use crate::{AsyncClient, Client, Error};
 use std::time::Duration;
 
-/// Times that [`AsyncClient::compare_and_set`] looks again because the key's version changed and its value did
-/// not.
+/// Times that [`AsyncClient::compare_and_set`] looks again because the key's version changed and its value
+/// did not.
 const COMPARISONS_MAX: usize = 16;
 
 fn milliseconds(lifetime: Duration) -> Result<String, Error> {
@@ -17,8 +17,8 @@ fn milliseconds(lifetime: Duration) -> Result<String, Error> {
 }
 
 impl AsyncClient {
-    /// Carries one command out, given by its words, such as `["SET", "key", "value", "EX", "10"]`. What the store
-    /// answers with an error is [`Error::Answered`].
+    /// Carries one command out, given by its words, such as `["SET", "key", "value", "EX", "10"]`. What the
+    /// store answers with an error is [`Error::Answered`].
     pub async fn command<W: AsRef<[u8]>>(&self, words: &[W]) -> Result<Value, Error> {
         let answer = match way_of(words)? {
             Way::Query(query) => self.query(&query).await?,
@@ -28,7 +28,8 @@ impl AsyncClient {
     }
 
     /// Carries several commands out as one: all or none of them are, and nothing comes between. One value for
-    /// each; a command that is refused for what it finds is [`Value::Error`], and does not hold up the others.
+    /// each; a command that is refused for what it finds is [`Value::Error`], and does not hold up the
+    /// others.
     pub async fn transaction<W: AsRef<[u8]>>(
         &self,
         commands: &[impl AsRef<[W]>],
@@ -93,8 +94,8 @@ impl AsyncClient {
         sum.ok_or(Error::StrangeAnswer)
     }
 
-    /// Gives a key a new value if it has the expected one (`None`: if it has none); whether it did. An error's
-    /// outcome is that of the change.
+    /// Gives a key a new value if it has the expected one (`None`: if it has none); whether it did. An
+    /// error's outcome is that of the change.
     pub async fn compare_and_set(
         &self,
         key: impl AsRef<[u8]>,

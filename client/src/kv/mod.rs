@@ -1,8 +1,9 @@
 //! The key-value store's commands, in the words that Redis has for them.
 //!
-//! A read goes as a query, a write as a command that is carried out once; [`quorumwire_kv`] says which is which,
-//! and what differs from Redis. A lifetime (`EX`, `PX`) counts from the next tick of the log's time, so it never
-//! ends early and ends some milliseconds late; if the leader dies just then, as much later as nobody led.
+//! A read goes as a query, a write as a command that is carried out once; [`quorumwire_kv`] says which is
+//! which, and what differs from Redis. A lifetime (`EX`, `PX`) counts from the next tick of the log's time,
+//! so it never ends early and ends some milliseconds late; if the leader dies just then, as much later as
+//! nobody led.
 mod methods;
 mod value;
 
@@ -17,8 +18,8 @@ use quorumwire_kv::{COMMAND_BYTES_MAX, Command, Key};
 /// Most keys that one transaction may depend on.
 pub const WATCHED_MAX: usize = 1024;
 
-/// Versions of keys, as they were when they were asked for: a transaction that is given them is carried out only
-/// if they are still the same.
+/// Versions of keys, as they were when they were asked for: a transaction that is given them is carried out
+/// only if they are still the same.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Watched {
     /// As [`Script::watched`] wants them.
@@ -192,8 +193,8 @@ mod tests {
         assert!(way(&["SET", "a", &long]).is_err());
     }
 
-    /// Who is told that a command was carried out takes it for done: an error of the store must not say so. One
-    /// within a transaction's answers leaves the others done.
+    /// Who is told that a command was carried out takes it for done: an error of the store must not say so.
+    /// One within a transaction's answers leaves the others done.
     #[test]
     fn what_the_store_refuses_was_not_carried_out() {
         for text in [

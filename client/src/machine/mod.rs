@@ -1,10 +1,11 @@
-//! What a client has asked and what came of it: which replica to ask, sessions, when to ask again, what is known
-//! when there is no answer. No socket and no clock: time, bytes and chance are handed in; what to connect to,
-//! to send and to close comes out.
+//! What a client has asked and what came of it: which replica to ask, sessions, when to ask again, what is
+//! known when there is no answer. No socket and no clock: time, bytes and chance are handed in; what to
+//! connect to, to send and to close comes out.
 //!
-//! That a command runs once rests on this: its session was opened by an empty command that is never sent twice,
-//! and it has a number with which no session begins. So a session that the replicas have forgotten does not come
-//! back by a late copy of anything, and a copy is either recognised or refused, however late it comes.
+//! That a command runs once rests on this: its session was opened by an empty command that is never sent
+//! twice, and it has a number with which no session begins. So a session that the replicas have forgotten
+//! does not come back by a late copy of anything, and a copy is either recognised or refused, however late it
+//! comes.
 mod answers;
 mod link;
 mod session;

@@ -6,8 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Commands in a row that may be unanswered: what replicas remember of a session. Numbers up to this begin one,
-/// if they come first.
+/// Commands in a row that may be unanswered: what replicas remember of a session. Numbers up to this begin
+/// one, if they come first.
 const WINDOW: u64 = 64;
 /// What opens a session has this number; all that is to run has numbers that cannot begin one.
 const OPENING: u64 = 1;

@@ -1,5 +1,5 @@
-//! Rule by rule, with the replica's words written by the test; and at random against a model of the replicas that
-//! remembers everything.
+//! Rule by rule, with the replica's words written by the test; and at random against a model of the replicas
+//! that remembers everything.
 use super::*;
 use quorumwire_wire::client::{
     Answer, FromClient, FromServer, Goodbye, GoodbyeReason, Leader, Refused, RefusedReason, Submit,
@@ -236,7 +236,8 @@ fn what_was_under_way_is_asked_elsewhere_under_its_name() {
     assert_eq!((counters.answered_repeated, counters.links_lost), (1, 1));
 }
 
-/// What each refusal makes of a command that was sent once, and of one of which an earlier sending may have run.
+/// What each refusal makes of a command that was sent once, and of one of which an earlier sending may have
+/// run.
 #[test]
 fn refusals_say_what_is_known() {
     let no = |text: &str| Some(Err(Error::NotCarriedOut(text.to_owned())));

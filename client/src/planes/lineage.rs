@@ -1,9 +1,10 @@
-//! Which cluster a client asks. Its key file names none: it is made before there is a cluster, and serves the next one
-//! of the same name and secret, too. So a client first asks a replica for the cluster's lineage, and signs its requests with
-//! a key that is made from both. What was recorded in an earlier life of the cluster is then nothing in the next.
+//! Which cluster a client asks. Its key file names none: it is made before there is a cluster, and serves the
+//! next one of the same name and secret, too. So a client first asks a replica for the cluster's lineage, and
+//! signs its requests with a key that is made from both. What was recorded in an earlier life of the cluster
+//! is then nothing in the next.
 //!
-//! Question and answer are signed with a key that is made from the file's. Whoever records an answer cannot use it again: it
-//! repeats the question, and a client draws a new one after each answer.
+//! Question and answer are signed with a key that is made from the file's. Whoever records an answer cannot
+//! use it again: it repeats the question, and a client draws a new one after each answer.
 use super::udp::socket_to;
 use hkdf::Hkdf;
 use quorumwire_interfaces::{Lineage, PlaneKeyPair};
@@ -30,8 +31,8 @@ const PACKETS: &[u8] = b"quorumwire packets 2 clients";
 const TRIES: u32 = 10;
 const TRY: Duration = Duration::from_millis(100);
 
-/// The keys that clients of a cluster sign with, and replicas check with, of those in their files. A cluster without a
-/// lineage uses the files' own.
+/// The keys that clients of a cluster sign with, and replicas check with, of those in their files. A cluster
+/// without a lineage uses the files' own.
 #[must_use]
 pub fn keys_of(file: &PlaneKeyPair, lineage: Lineage) -> PlaneKeyPair {
     if !lineage.is_known() {
@@ -79,8 +80,8 @@ pub(super) fn is_authentic(file: &PlaneKeyPair, datagram: &[u8]) -> bool {
     open(file, datagram).is_some()
 }
 
-/// Asks a replica for the lineage, up to 10 times in a second, and makes the keys for requests to it. For whoever makes
-/// requests without a [`super::PlaneClient`], which asks by itself.
+/// Asks a replica for the lineage, up to 10 times in a second, and makes the keys for requests to it. For
+/// whoever makes requests without a [`super::PlaneClient`], which asks by itself.
 ///
 /// # Errors
 ///

@@ -1,11 +1,12 @@
 //! A client of the replicas' data planes: commands over UDP, each carried out once however often it has to
 //! be sent. Blocking, without a runtime; knows nothing of what the commands mean.
 //!
-//! - A lifetime in a command given here never ends early: it counts from the next tick of the log's time. If the leader
-//!   dies within some 20 ms of the command, it ends late by as long as nobody led. A client of another make that sends
-//!   commands without a session to a plane gets lifetimes that count from the last tick.
-//! - A blind write ([`PlaneClient::submit_blind`]) is answered when it is committed, before it is carried out: nobody
-//!   hears what the state machine says to it, also not that a memory limit refused it.
+//! - A lifetime in a command given here never ends early: it counts from the next tick of the log's time. If
+//!   the leader dies within some 20 ms of the command, it ends late by as long as nobody led. A client of
+//!   another make that sends commands without a session to a plane gets lifetimes that count from the last
+//!   tick.
+//! - A blind write ([`PlaneClient::submit_blind`]) is answered when it is committed, before it is carried
+//!   out: nobody hears what the state machine says to it, also not that a memory limit refused it.
 mod keys;
 pub mod lineage;
 mod refusal;

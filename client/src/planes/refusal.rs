@@ -25,7 +25,8 @@ impl Verdict {
     #[must_use]
     pub const fn of(reason: Reason) -> Self {
         match reason {
-            // Disk full is said of this packet only: one sent before may be in the log and wait for the very disk.
+            // Disk full is said of this packet only: one sent before may be in the log and wait for the very
+            // disk.
             Reason::OutcomeUnknown
             | Reason::NoLeader
             | Reason::NotLeader

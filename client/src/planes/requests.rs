@@ -347,8 +347,8 @@ impl Requests {
         }
     }
 
-    /// Nobody can tell any more what became of commands of an earlier life of the cluster, and the next one does not know
-    /// their session.
+    /// Nobody can tell any more what became of commands of an earlier life of the cluster, and the next one
+    /// does not know their session.
     fn leave_cluster(&mut self) {
         self.counters.lineage_changes += 1;
         let sequences: Vec<u64> = self.pending.keys().copied().collect();
@@ -468,8 +468,9 @@ impl Requests {
         }
     }
 
-    /// Sends a command, or the pieces of it that are not on their way. As long as it is not known which cluster this is, a
-    /// first try only asks for that. A replica from before lineages does not answer, so the next one sends all the same.
+    /// Sends a command, or the pieces of it that are not on their way. As long as it is not known which
+    /// cluster this is, a first try only asks for that. A replica from before lineages does not answer, so
+    /// the next one sends all the same.
     fn try_one(&mut self, now: Since, sequence: u64) {
         let retry = self.settings.retry;
         let preferred = self.preferred;

@@ -40,8 +40,8 @@ impl PlaneClient {
         })
     }
 
-    /// Sends a command; waits only while as many as a session may have are unanswered. The first one waits, too, until a
-    /// replica has said which cluster it is of, or for about [`Settings::retry`].
+    /// Sends a command; waits only while as many as a session may have are unanswered. The first one waits,
+    /// too, until a replica has said which cluster it is of, or for about [`Settings::retry`].
     pub fn submit(&mut self, command: &[u8]) -> Result<Ticket, Error> {
         self.submit_when_possible(command, false)
     }
@@ -58,8 +58,8 @@ impl PlaneClient {
         self.submit_when_possible(command, true)
     }
 
-    /// Sends a command if that is possible without waiting. As long as it is not known which cluster this is, it leaves with the
-    /// next [`wait`](Self::wait).
+    /// Sends a command if that is possible without waiting. As long as it is not known which cluster this is,
+    /// it leaves with the next [`wait`](Self::wait).
     pub fn try_submit(&mut self, command: &[u8]) -> Result<Ticket, Error> {
         self.submit_now(command, false)
     }

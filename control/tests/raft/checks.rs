@@ -227,7 +227,8 @@ impl Checks {
         }
     }
 
-    /// Who takes part in a fast term holds all before it, and its leader knows that: no plane will ever say so.
+    /// Who takes part in a fast term holds all before it, and its leader knows that: no plane will ever say
+    /// so.
     fn check_engaged_members(&mut self, peer: Peer, replica: &Replica) {
         let Some(fast) = replica.fast_term() else {
             return;

@@ -1,5 +1,5 @@
-//! The switches of these tests in the environment. A wrong value is an error: taken for none, it would pass without
-//! doing what was asked for.
+//! The switches of these tests in the environment. A wrong value is an error: taken for none, it would pass
+//! without doing what was asked for.
 use std::env;
 use std::ffi::OsStr;
 

@@ -1,5 +1,6 @@
-//! What whoever reads the log relies on, whatever a leader's wall clock is set to: its time moves slowly, and a tick says
-//! by how much it differs from the time of day. How a leader's clock comes to it is looked at beside its code.
+//! What whoever reads the log relies on, whatever a leader's wall clock is set to: its time moves slowly, and
+//! a tick says by how much it differs from the time of day. How a leader's clock comes to it is looked at
+//! beside its code.
 use quorumwire_control::{LogClock, Now};
 use std::time::Duration;
 

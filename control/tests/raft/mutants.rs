@@ -302,7 +302,8 @@ fn every_mutant_is_killed() {
     assert!(survivors.is_empty(), "survivors: {survivors:#?}");
 }
 
-/// The only one to try, if the environment names one. Panics if there is none of that name: nothing would be tried.
+/// The only one to try, if the environment names one. Panics if there is none of that name: nothing would be
+/// tried.
 fn only() -> Option<&'static str> {
     let given = std::env::var_os("QUORUMWIRE_MUTANT")?;
     let names: Vec<_> = MUTANTS.iter().map(|(name, _)| *name).collect();

@@ -1,4 +1,5 @@
-//! A disk that was put back to a copy in which its replica was the only voter: it went on alone, and meets the others.
+//! A disk that was put back to a copy in which its replica was the only voter: it went on alone, and meets
+//! the others.
 use crate::world::{ELECTION_TIMEOUT, GROUP, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
@@ -42,7 +43,8 @@ fn record(index: u64, term: u64) -> Bytes {
     block.freeze()
 }
 
-/// Replica 0, which was the only voter, has committed three entries, the last two of them in the term 2, alone.
+/// Replica 0, which was the only voter, has committed three entries, the last two of them in the term 2,
+/// alone.
 fn went_on_alone() -> Replica {
     let entry = |(index, term)| {
         let block = record(index, term);

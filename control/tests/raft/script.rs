@@ -533,7 +533,8 @@ impl Script {
         Ok(())
     }
 
-    /// `break 0 1`, or `break 0 1/1`: only replica 0 notices, and only now, that its connection to that life broke.
+    /// `break 0 1`, or `break 0 1/1`: only replica 0 notices, and only now, that its connection to that life
+    /// broke.
     fn break_connection(&mut self, words: &[&str]) -> Done {
         let id = number(words, 0)?;
         match words.get(1) {

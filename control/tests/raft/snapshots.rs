@@ -55,7 +55,8 @@ fn stored() -> Stored {
     }
 }
 
-/// Replica 0 of three, whose disk answers at once except about snapshots, and whose plane engages whenever it is asked to.
+/// Replica 0 of three, whose disk answers at once except about snapshots, and whose plane engages whenever it
+/// is asked to.
 struct Host {
     replica: Replica,
     now: Now,

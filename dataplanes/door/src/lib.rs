@@ -1,5 +1,5 @@
-//! What a kind of data plane says of itself: name, options, rights, how one is opened. The server has a list of kinds and
-//! knows nothing else of any of them. No kind is known here.
+//! What a kind of data plane says of itself: name, options, rights, how one is opened. The server has a list
+//! of kinds and knows nothing else of any of them. No kind is known here.
 mod options;
 mod remains;
 

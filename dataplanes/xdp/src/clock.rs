@@ -1,5 +1,5 @@
-//! Deadlines that the programs are told. The time since boot that they see is the kernel's; in a time namespace
-//! (`time_namespaces(7)`) a process sees another one.
+//! Deadlines that the programs are told. The time since boot that they see is the kernel's; in a time
+//! namespace (`time_namespaces(7)`) a process sees another one.
 use crate::mutants::mutant;
 use crate::place::KernelPlace;
 use quorumwire_interfaces::PlaneError;
@@ -32,8 +32,9 @@ impl KernelsClock {
         })
     }
 
-    /// By readings of the process's clock, then of the kernel's, and again of the process's. The kernel's was read before
-    /// the last one, so a deadline that is moved by this is early by what the comparison took at most, and never late.
+    /// By readings of the process's clock, then of the kernel's, and again of the process's. The kernel's was
+    /// read before the last one, so a deadline that is moved by this is early by what the comparison took at
+    /// most, and never late.
     fn by(comparisons: &[(i64, i64, i64)]) -> Self {
         let quickest = comparisons
             .iter()
@@ -42,8 +43,8 @@ impl KernelsClock {
         Self { ahead }
     }
 
-    /// A deadline of the process's clock in nanoseconds of the kernel's, early by some microseconds. One that is long
-    /// over stays so.
+    /// A deadline of the process's clock in nanoseconds of the kernel's, early by some microseconds. One that
+    /// is long over stays so.
     pub fn deadline(self, until: Duration) -> u64 {
         let until = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
         until.saturating_add_signed(self.ahead)

@@ -1,6 +1,7 @@
-//! How one frame becomes several. By the kernel's broadcast where a trial shows that it does what `bpf/order.h`
-//! needs, else by a program behind the receive path (`bpf/clone.bpf.c`), which is loaded only then. A trial takes
-//! two of the kernel's grace periods, some 20 ms, so it runs beside the host, on a thread of its own.
+//! How one frame becomes several. By the kernel's broadcast where a trial shows that it does what
+//! `bpf/order.h` needs, else by a program behind the receive path (`bpf/clone.bpf.c`), which is loaded only
+//! then. A trial takes two of the kernel's grace periods, some 20 ms, so it runs beside the host, on a thread
+//! of its own.
 use crate::ffi::{Hook, Mapped, attach, run_live, wait_for_programs};
 use crate::load::{configure, failed, load, map, program};
 use crate::shared::{
@@ -86,8 +87,8 @@ impl Copies {
         })
     }
 
-    /// Tries again. What makes the broadcast possible can come and go: with a virtual device, what is attached to
-    /// its other end. Until that is over, the last trial holds.
+    /// Tries again. What makes the broadcast possible can come and go: with a virtual device, what is
+    /// attached to its other end. Until that is over, the last trial holds.
     pub fn try_again(&self) {
         if let Self::Tried {
             again: Some(again), ..
@@ -189,9 +190,9 @@ impl Ways {
         known.trials.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Orders copies of a few frames, as many as each map makes, which come to nothing but a note each. They must
-    /// have come to the program one frame's behind the other's, each once, in order. A kernel that cannot try it
-    /// is taken for one that cannot do it.
+    /// Orders copies of a few frames, as many as each map makes, which come to nothing but a note each. They
+    /// must have come to the program one frame's behind the other's, each once, in order. A kernel that
+    /// cannot try it is taken for one that cannot do it.
     fn broadcast_does(&self) -> bool {
         let mut head = TrialHead::default();
         head.sizes[..SIZES.len()].copy_from_slice(&SIZES);

@@ -1,4 +1,5 @@
-//! What a server has to know of this kind of plane: its options, what they mean together, and how one is opened.
+//! What a server has to know of this kind of plane: its options, what they mean together, and how one is
+//! opened.
 use crate::attached::{how_to_detach, still_attached, wait_for_all_programs};
 use crate::load::{Attachment, VLAN_MAX, XdpCopies, XdpLock, XdpMode, let_pass, stop_passing};
 use crate::refused::{Blames, Refused, capabilities_needed};
@@ -201,7 +202,8 @@ fn open(asked: &Asked<'_>, opening: Opening) -> Result<Opened, NotOpened> {
         })
 }
 
-/// One that answers memcached clients, and whose packets come by a receive queue of its own, if that was asked for.
+/// One that answers memcached clients, and whose packets come by a receive queue of its own, if that was
+/// asked for.
 fn steered(
     mut plane: XdpPlane,
     memcached: Option<UdpSocket>,

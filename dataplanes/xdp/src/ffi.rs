@@ -112,8 +112,8 @@ impl Mapped {
     pub fn number(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8));
         let place = self.at(offset, 8);
-        // SAFETY: the mapping begins at a page and the part at a multiple of eight, so the place is aligned, and it
-        // lives as long as `self`; everybody writes it by single stores of eight bytes or atomically.
+        // SAFETY: the mapping begins at a page and the part at a multiple of eight, so the place is aligned,
+        // and it lives as long as `self`; everybody writes it by single stores of eight bytes or atomically.
         unsafe { AtomicU64::from_ptr(place.cast()) }
     }
 
@@ -124,8 +124,8 @@ impl Mapped {
         unsafe { std::ptr::read_volatile(place.cast::<T>()) }
     }
 
-    /// Has the processor fetch what stands there, because it will be read soon. Elsewhere than on x86-64 it is
-    /// fetched when it is read.
+    /// Has the processor fetch what stands there, because it will be read soon. Elsewhere than on x86-64 it
+    /// is fetched when it is read.
     pub fn fetch(&self, offset: usize, bytes: usize) {
         let place = self.at(offset, bytes);
         #[cfg(target_arch = "x86_64")]
@@ -257,8 +257,8 @@ pub fn borrowed<'a>(waiting: &'a libbpf_rs::RingBuffer<'_>) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(waiting.epoll_fd()) }
 }
 
-/// Asks the driver of an interface, named as the caller's namespace knows it, by a structure that begins with a
-/// command of `ethtool`; the answer is written over it.
+/// Asks the driver of an interface, named as the caller's namespace knows it, by a structure that begins with
+/// a command of `ethtool`; the answer is written over it.
 pub fn ask_driver(
     socket: BorrowedFd<'_>,
     interface: &str,

@@ -54,8 +54,8 @@ impl Shared {
     }
 }
 
-/// A network interface whose programs serve several groups. They are attached as long as this lives, or a plane on
-/// it.
+/// A network interface whose programs serve several groups. They are attached as long as this lives, or a
+/// plane on it.
 #[derive(Clone)]
 pub struct XdpInterface {
     shared: Arc<Shared>,
@@ -94,8 +94,9 @@ impl XdpInterface {
         })
     }
 
-    /// A plane of one more group, that is off. Its port must be no other group's here, and `ring_slots` what the
-    /// interface was opened with. Must be polled in the network namespace that this is called in, by any thread.
+    /// A plane of one more group, that is off. Its port must be no other group's here, and `ring_slots` what
+    /// the interface was opened with. Must be polled in the network namespace that this is called in, by any
+    /// thread.
     pub fn plane(&self, address: SocketAddr, options: Options) -> Result<XdpPlane, Refused> {
         let ring_slots = self.shared.sizes.ring_slots;
         if options.ring_slots != ring_slots {

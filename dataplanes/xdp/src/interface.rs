@@ -26,8 +26,8 @@ pub struct Wanted {
 pub struct Found {
     /// Its packets come in and leave there.
     pub carrier: Interface,
-    /// Has its address; to neighbours its packets are from and to this one. Another one than the carrier only if
-    /// packets are tagged.
+    /// Has its address; to neighbours its packets are from and to this one. Another one than the carrier only
+    /// if packets are tagged.
     pub holder: Interface,
     /// Where its driver could take a program, if the carrier is a VLAN.
     pub instead: Option<String>,
@@ -170,8 +170,8 @@ impl Wanted {
         Ok(())
     }
 
-    /// Refuses a carrier whose driver takes away the tags by which the program knows its packets: it would take
-    /// none. The same in generic mode, where it does not see what a driver has taken out either.
+    /// Refuses a carrier whose driver takes away the tags by which the program knows its packets: it would
+    /// take none. The same in generic mode, where it does not see what a driver has taken out either.
     fn check_tags(&self, found: Found, links: &Links) -> Result<Found, Refused> {
         if self.vlan == 0 {
             return Ok(found);
@@ -226,8 +226,8 @@ pub enum State {
     Lost(String),
 }
 
-/// Keeps an eye on the interface of a plane. It is told of changes and looks only after these, so that it costs
-/// one question to the kernel for each [`Watch::is_due`].
+/// Keeps an eye on the interface of a plane. It is told of changes and looks only after these, so that it
+/// costs one question to the kernel for each [`Watch::is_due`].
 pub struct Watch {
     wanted: Wanted,
     links: Links,

@@ -113,8 +113,8 @@ pub struct XdpPlane {
 
 impl XdpPlane {
     /// A plane that is off, attached to the interface of this name, or to the one that has the address. The
-    /// address may be another interface's if packets are tagged. An error names what is missing. Must be polled in
-    /// the network namespace that this is called in.
+    /// address may be another interface's if packets are tagged. An error names what is missing. Must be
+    /// polled in the network namespace that this is called in.
     pub fn attach(
         address: SocketAddr,
         interface: Option<&str>,
@@ -198,8 +198,8 @@ impl XdpPlane {
         self.wire.local_address()
     }
 
-    /// Answers memcached clients from this socket, which does not block. If it listens where the plane does, the
-    /// program takes what it may before the socket does.
+    /// Answers memcached clients from this socket, which does not block. If it listens where the plane does,
+    /// the program takes what it may before the socket does.
     pub fn serve_memcached(&mut self, socket: UdpSocket) -> Result<(), Refused> {
         let (own, theirs) = (self.wire.local_address()?, socket.local_addr()?);
         if theirs.ip().is_unspecified() || theirs.ip() == own.ip() {
@@ -213,9 +213,9 @@ impl XdpPlane {
         Ok(())
     }
 
-    /// Has the network card bring the group's packets, and those of its memcached clients, by this receive queue,
-    /// for as long as the plane lives. Refused where it cannot; then they come by any queue, as without this.
-    /// Where they come by another one all the same, that is counted. In the namespace of
+    /// Has the network card bring the group's packets, and those of its memcached clients, by this receive
+    /// queue, for as long as the plane lives. Refused where it cannot; then they come by any queue, as
+    /// without this. Where they come by another one all the same, that is counted. In the namespace of
     /// [`attach`](Self::attach).
     pub fn steer(&mut self, queue: u32) -> Result<(), Refused> {
         self.steer_at(&self.slot.programs().found.carrier.clone(), queue)?;
@@ -331,8 +331,8 @@ impl XdpPlane {
         }
     }
 
-    /// Has the programs loaded anew for an interface, unless a neighbour has done so, and goes on there, off as
-    /// before.
+    /// Has the programs loaded anew for an interface, unless a neighbour has done so, and goes on there, off
+    /// as before.
     fn attach_anew(&mut self, to: &Found) -> Result<(), Refused> {
         let address = self.wire.local_address()?;
         self.member = hear(address, self.shared.how)?;
@@ -401,8 +401,9 @@ fn events_of(slot: &Slot, into: &Arc<Mutex<Events>>) -> io::Result<RingBuffer<'s
     builder.build().map_err(refused)
 }
 
-/// Makes this host a member of the multicast group, if there is one, so that its frames come in: the device lets
-/// them through, and switches that look learn of it. The program takes them; nothing comes to this socket.
+/// Makes this host a member of the multicast group, if there is one, so that its frames come in: the device
+/// lets them through, and switches that look learn of it. The program takes them; nothing comes to this
+/// socket.
 fn hear(address: SocketAddr, how: Attachment) -> Result<Option<UdpSocket>, Refused> {
     let Some(group) = how.multicast else {
         return Ok(None);

@@ -55,7 +55,8 @@ pub struct Vlan {
     pub number: u16,
 }
 
-/// A command of `linux/ethtool.h`, asked with a `struct ethtool_value`: its size, and where the answer stands.
+/// A command of `linux/ethtool.h`, asked with a `struct ethtool_value`: its size, and where the answer
+/// stands.
 pub const ETHTOOL_GFLAGS: u32 = 0x25;
 pub const FLAGS_BYTES: usize = 8;
 const FLAGS_AT: usize = 4;

@@ -58,7 +58,8 @@ pub struct Attachment {
     pub copies: XdpCopies,
     /// Where all replicas hear, if the network copies what the leader sends to all.
     pub multicast: Option<Ipv4Addr>,
-    /// The number of the tag (802.1Q) that packets have at the interface, up to [`VLAN_MAX`]; 0: they have none.
+    /// The number of the tag (802.1Q) that packets have at the interface, up to [`VLAN_MAX`]; 0: they have
+    /// none.
     pub vlan: u16,
     /// What orders the steps of a group.
     pub lock: XdpLock,
@@ -80,8 +81,9 @@ impl XdpLock {
     }
 }
 
-/// Before Linux 6.4 a packet may interrupt the program that a host has run; with real-time scheduling (`PREEMPT_RT`)
-/// whoever has a higher priority may. Then whoever holds a lock of our own could be kept from letting go of it.
+/// Before Linux 6.4 a packet may interrupt the program that a host has run; with real-time scheduling
+/// (`PREEMPT_RT`) whoever has a higher priority may. Then whoever holds a lock of our own could be kept from
+/// letting go of it.
 fn runs_orders_undisturbed() -> bool {
     let system = rustix::system::uname();
     let release = system.release().to_string_lossy();
@@ -110,8 +112,8 @@ pub struct Sizes {
     pub ring_slots: u32,
 }
 
-/// Programs in the kernel at one interface, which several groups share; attached as long as this lives: no longer
-/// than the process, however it ends.
+/// Programs in the kernel at one interface, which several groups share; attached as long as this lives: no
+/// longer than the process, however it ends.
 pub struct Programs {
     object: Object,
     /// Attached until this is closed. None: no longer.
@@ -188,7 +190,8 @@ pub fn failed(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> io::Error 
 /// How often the kernel is asked at most.
 const LOADS_MAX: u32 = 8;
 
-/// Loads what `open` makes ready; again if a signal has interrupted the kernel while it looked at the programs.
+/// Loads what `open` makes ready; again if a signal has interrupted the kernel while it looked at the
+/// programs.
 pub fn load(open: impl Fn() -> io::Result<OpenObject>, what: &'static str) -> io::Result<Object> {
     let mut loads = 1;
     loop {
@@ -199,8 +202,8 @@ pub fn load(open: impl Fn() -> io::Result<OpenObject>, what: &'static str) -> io
     }
 }
 
-/// Attaches where it is wanted; also what people may want to know about it. `blames`: who is named if the interface
-/// does not take a program.
+/// Attaches where it is wanted; also what people may want to know about it. `blames`: who is named if the
+/// interface does not take a program.
 fn attach_as(
     how: Attachment,
     program: BorrowedFd<'_>,
@@ -271,7 +274,8 @@ fn no_copies(how: Attachment, hook: Hook, error: &io::Error) -> Refused {
 }
 
 impl Programs {
-    /// Loads for so many groups, and attaches, as it is noted before. `blames`: who is named if the interface does not take a program.
+    /// Loads for so many groups, and attaches, as it is noted before. `blames`: who is named if the interface
+    /// does not take a program.
     pub fn attach(
         to: &Found,
         sizes: Sizes,

@@ -1,5 +1,5 @@
-//! Checks that a test build can leave out: the programs', by the numbers of `bpf/mutants.h`, and the host's, by name.
-//! Without the feature `mutants` nothing can be left out.
+//! Checks that a test build can leave out: the programs', by the numbers of `bpf/mutants.h`, and the host's,
+//! by name. Without the feature `mutants` nothing can be left out.
 
 #[cfg(feature = "mutants")]
 pub use quorumwire_mutants::mutant;

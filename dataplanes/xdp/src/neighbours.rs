@@ -1,5 +1,5 @@
-//! Ethernet addresses of neighbours, as the system knows them. For replicas behind a router it knows none: theirs
-//! are learnt from their packets.
+//! Ethernet addresses of neighbours, as the system knows them. For replicas behind a router it knows none:
+//! theirs are learnt from their packets.
 use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,

@@ -19,15 +19,16 @@ use std::time::{Duration, Instant};
 /// A fence waits for packets' steps that are under way for this long by looking; then for the kernel's grace
 /// period.
 const FENCE_LOOKS_FOR: Duration = Duration::from_millis(1);
-/// Where the kernel cannot be asked for that, a fence waits for this long. No packet's step takes so long; but should a
-/// virtual machine's processor stand still for longer in the middle of one, behind its lock, what leaves when it goes on is
-/// in the registers all the same.
+/// Where the kernel cannot be asked for that, a fence waits for this long. No packet's step takes so long;
+/// but should a virtual machine's processor stand still for longer in the middle of one, behind its lock,
+/// what leaves when it goes on is in the registers all the same.
 const FENCE_WITHOUT_GRACE: Duration = Duration::from_millis(500);
-/// Registers are read again, and orders given again, for this long because a step is changing the group. A step takes
-/// less than a microsecond, but a virtual machine's processor may stand still in the middle of one.
+/// Registers are read again, and orders given again, for this long because a step is changing the group. A
+/// step takes less than a microsecond, but a virtual machine's processor may stand still in the middle of
+/// one.
 const BUSY_FOR: Duration = Duration::from_secs(10);
-/// Entries are read one behind the other, from memory that another processor wrote: so many are fetched ahead, and
-/// so many bytes of each, which are the head and a short command.
+/// Entries are read one behind the other, from memory that another processor wrote: so many are fetched
+/// ahead, and so many bytes of each, which are the head and a short command.
 const FETCH_AHEAD: u64 = 4;
 /// See [`FETCH_AHEAD`].
 const FETCH_BYTES: usize = 192;
@@ -122,8 +123,8 @@ impl KernelPlace {
         }
     }
 
-    /// The host looks at what happened from now on: what happens later and needs it wakes it again. If it then
-    /// waits until something happens, everything does.
+    /// The host looks at what happened from now on: what happens later and needs it wakes it again. If it
+    /// then waits until something happens, everything does.
     pub fn about_to_look(&self, idles: bool) {
         let number = |offset| self.parts.groups.number(offset);
         number(GROUP_IDLES_AT).store(u64::from(idles), Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! What the program may do for memcached clients, and the table of answers it reads: memory that only the host
-//! writes.
+//! What the program may do for memcached clients, and the table of answers it reads: memory that only the
+//! host writes.
 use crate::clock::KernelsClock;
 use crate::ffi::Mapped;
 use crate::shared::{LEAVE_APPLIED_INDEX_AT, LEAVE_READS_UNTIL_AT, LEAVE_SETS_UNTIL_AT};
@@ -42,8 +42,8 @@ impl Recent {
         self.number(LEAVE_SETS_UNTIL_AT, self.clock.deadline(leave.writes_until));
     }
 
-    /// Puts an answer where its key belongs, or takes it away from there if it is that key's. Where another key
-    /// is, that one stays until others have been offered often enough.
+    /// Puts an answer where its key belongs, or takes it away from there if it is that key's. Where another
+    /// key is, that one stays until others have been offered often enough.
     pub fn keep(&mut self, key: &[u8], answer: Option<&[u8]>) {
         let Some(place) = recent_place(key) else {
             return;

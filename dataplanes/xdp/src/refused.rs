@@ -79,8 +79,8 @@ pub fn capabilities_needed() -> CapabilitySet {
 pub const NOT_PERMITTED: &str = "the capabilities of a process within a user namespace, such as that of a \
                                  container without privileges, do not count";
 
-/// Refuses a process that the kernel would refuse, and says what it lacks: the kernel itself says nothing more
-/// than that it is not permitted.
+/// Refuses a process that the kernel would refuse, and says what it lacks: the kernel itself says nothing
+/// more than that it is not permitted.
 pub fn check_capabilities(needed: &[&[Needed]]) -> io::Result<()> {
     let has = capabilities(None)?.effective;
     // Whoever has this one has the others where programs are concerned.

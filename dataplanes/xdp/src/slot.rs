@@ -1,5 +1,5 @@
-//! One group's part of the programs at an interface: what its host shares with them, and nobody else uses. It is off
-//! when it is taken, and again when it is given back.
+//! One group's part of the programs at an interface: what its host shares with them, and nobody else uses. It
+//! is off when it is taken, and again when it is given back.
 use crate::clock::KernelsClock;
 use crate::ffi::{Mapped, bytes_of, full_barrier, value_of};
 use crate::interface::Found;

@@ -1,6 +1,6 @@
 //! Has the network card bring a group's packets by one receive queue: flow rules for its UDP ports, as
-//! `ethtool -N INTERFACE flow-type udp4 dst-port PORT action QUEUE` makes them. They go with what is here; those of a
-//! process that was killed are replaced by the next one's.
+//! `ethtool -N INTERFACE flow-type udp4 dst-port PORT action QUEUE` makes them. They go with what is here;
+//! those of a process that was killed are replaced by the next one's.
 use crate::ffi::{Question, ask_driver};
 use crate::links::Interface;
 use crate::refused::{Blames, Refused};
@@ -24,7 +24,8 @@ pub const CHANNELS_BYTES: usize = 36;
 const CHANNELS_RECEIVE: usize = 20;
 const CHANNELS_BOTH: usize = 32;
 
-/// `struct ethtool_rxnfc`: its size, and where its parts stand. The places of rules follow the number of rules.
+/// `struct ethtool_rxnfc`: its size, and where its parts stand. The places of rules follow the number of
+/// rules.
 pub const RULES_BYTES: usize = 192;
 const RULES_DATA: usize = 8;
 const RULE_FLOW: usize = 16;
@@ -419,8 +420,8 @@ mod tests {
         }
     }
 
-    /// The bytes that `ethtool -N eth0 flow-type udp4 dst-port 7401 action 3 loc 5` hands to the kernel, and those
-    /// of udp6.
+    /// The bytes that `ethtool -N eth0 flow-type udp4 dst-port 7401 action 3 loc 5` hands to the kernel, and
+    /// those of udp6.
     #[test]
     fn a_rule_is_written_as_the_kernel_reads_it() {
         let is_rule = |rule: Rule, flow: u8, port_at: usize| {

@@ -1,5 +1,5 @@
-//! A shop's stock and its visitors, kept in quorumwire by its own Rust client: what is sold is sold once, whichever
-//! replica dies meanwhile.
+//! A shop's stock and its visitors, kept in quorumwire by its own Rust client: what is sold is sold once,
+//! whichever replica dies meanwhile.
 //!
 //! ```text
 //! stock HOST:PORT,...

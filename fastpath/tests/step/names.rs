@@ -1,4 +1,5 @@
-//! The list of checks against the C: each name stands at one place, and what the list says proves a check does.
+//! The list of checks against the C: each name stands at one place, and what the list says proves a check
+//! does.
 use quorumwire_fastpath::Mutant;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Lines of the log that wait to be written. Whoever brings one never waits and never fails: what finds no room is
-//! dropped and counted. Knows neither levels nor formats.
+//! Lines of the log that wait to be written. Whoever brings one never waits and never fails: what finds no
+//! room is dropped and counted. Knows neither levels nor formats.
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -84,7 +84,8 @@ impl LineQueue {
         }
     }
 
-    /// Waits for the next line. Until [`Self::wrote`] says what became of it, it counts among those that wait.
+    /// Waits for the next line. Until [`Self::wrote`] says what became of it, it counts among those that
+    /// wait.
     pub fn take(&self) -> Vec<u8> {
         let is_empty = |state: &mut State| state.lines.is_empty();
         let state = self.came.wait_while(self.lock(), is_empty);
@@ -119,8 +120,8 @@ impl LineQueue {
         self.lock().dropped
     }
 
-    /// How many dropped lines nobody has told of in the log. Not before half of the room is free again: while lines go
-    /// on being dropped, saying so would take the room of others.
+    /// How many dropped lines nobody has told of in the log. Not before half of the room is free again: while
+    /// lines go on being dropped, saying so would take the room of others.
     pub fn untold(&self) -> Option<u64> {
         let mut state = self.lock();
         let is_calm = state.lines.len() < LINES_MAX / 2 && state.bytes < BYTES_MAX / 2;

@@ -80,7 +80,8 @@ fn contains(everywhere: IpAddr, ip: IpAddr) -> bool {
     }
 }
 
-/// An address to listen at. Its interface may be named, as in `[fe80::1%eth0]:7400`; why there is no such address, if so.
+/// An address to listen at. Its interface may be named, as in `[fe80::1%eth0]:7400`; why there is no such
+/// address, if so.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, Option<String>> {
     if let Ok(address) = text.parse() {
         return Ok(address);

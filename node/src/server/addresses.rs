@@ -1,5 +1,5 @@
-//! At which address each member is. It is looked up there before the list of members says so: when an operator adds a member, and
-//! when a member says that it is elsewhere. Corrects the list through the log.
+//! At which address each member is. It is looked up there before the list of members says so: when an
+//! operator adds a member, and when a member says that it is elsewhere. Corrects the list through the log.
 use super::Server;
 use super::administration::Waiting;
 use super::dial::Source;
@@ -17,8 +17,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(500);
 const NEWS_PAUSE: Duration = Duration::from_secs(5);
 /// As long where the list could not be corrected.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
-/// As long where it was not found, or where the list and the member say different things. The list is corrected no more
-/// often for one member.
+/// As long where it was not found, or where the list and the member say different things. The list is
+/// corrected no more often for one member.
 const FAULT_PAUSE: Duration = Duration::from_secs(30);
 /// As long where all is well.
 const USUAL_PAUSE: Duration = Duration::from_mins(5);
@@ -61,8 +61,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Where a member is to be looked for now. First where the list says, which stays as it is if the member is there: by
-    /// whatever way, the others reach it. Only then where it says itself.
+    /// Where a member is to be looked for now. First where the list says, which stays as it is if the member
+    /// is there: by whatever way, the others reach it. Only then where it says itself.
     fn due(&self, of: &Whereabouts, now: Now) -> Option<(Source, String)> {
         let is_news = self.of != *of;
         if !is_news && self.not_listed.is_some() && self.address != of.said {
@@ -163,8 +163,8 @@ impl AddressBook {
     }
 }
 
-/// Where replicas are dialed: members where the list says, or else where the options do; and others, as long as this replica is
-/// no member, where the options say.
+/// Where replicas are dialed: members where the list says, or else where the options do; and others, as long
+/// as this replica is no member, where the options say.
 pub fn addresses_to_dial(
     membership: &Membership,
     options: &BTreeMap<ReplicaId, String>,

@@ -1,5 +1,5 @@
-//! The options that all replicas of a cluster should be given alike, as others are told them. Replicas that meet
-//! compare them; what would be safe with two values all the same is only said.
+//! The options that all replicas of a cluster should be given alike, as others are told them. Replicas that
+//! meet compare them; what would be safe with two values all the same is only said.
 use super::links::{BEGINS_WITH, JOINS, SECRET_OF_EPOCH};
 use crate::keys::{ClusterKeys, EpochKeys};
 use crate::options::{Durability, OnFollower, ServerOptions};
@@ -72,8 +72,8 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
     settings.into_iter().map(setting).collect()
 }
 
-/// Which secrets it has, as fingerprints: one setting for each epoch, because replicas are in different steps of a
-/// rotation for a while.
+/// Which secrets it has, as fingerprints: one setting for each epoch, because replicas are in different steps
+/// of a rotation for a while.
 pub fn secrets(keys: &ClusterKeys) -> Vec<Setting> {
     let setting = |it: &EpochKeys| Setting {
         option: format!("{SECRET_OF_EPOCH}{}", it.epoch),

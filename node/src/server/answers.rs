@@ -1,5 +1,6 @@
-//! What people are told when a request has no answer of the state machine, in the words that all protocols share. What a
-//! program is to make of it, it knows by the reason itself where its protocol has a place for that.
+//! What people are told when a request has no answer of the state machine, in the words that all protocols
+//! share. What a program is to make of it, it knows by the reason itself where its protocol has a place for
+//! that.
 use quorumwire_interfaces::Reason;
 
 /// Why, for people: what kind of trouble it is, and more about it, if there is more to say.
@@ -110,8 +111,8 @@ mod tests {
         );
     }
 
-    /// Replicas and clients of the version before read these words, and take all others that begin with `not executed`
-    /// for ones that were not.
+    /// Replicas and clients of the version before read these words, and take all others that begin with `not
+    /// executed` for ones that were not.
     #[test]
     fn the_version_before_understands_the_words() {
         for (reason, begins) in [

@@ -1,6 +1,6 @@
-//! What clients ask of the whole server, by either protocol: answered between the turns of connections, in the
-//! order of each client's requests. An answer may be long, so a connection asks for one at a time, and a turn
-//! answers as many as there is time for.
+//! What clients ask of the whole server, by either protocol: answered between the turns of connections, in
+//! the order of each client's requests. An answer may be long, so a connection asks for one at a time, and a
+//! turn answers as many as there is time for.
 use super::clients::{Connection, ConnectionId, Said, SlotKind};
 use super::front::Front;
 use super::redis::{self, Filter};
@@ -159,7 +159,8 @@ impl Server {
         true
     }
 
-    /// Answers whoever waits for replicas that have got there, whose time is over, who is gone, or who holds up the end.
+    /// Answers whoever waits for replicas that have got there, whose time is over, who is gone, or who holds
+    /// up the end.
     fn answer_waits(&mut self) {
         let now = self.core.group.now;
         if self.front.asks.waits.is_empty() || now < self.front.asks.waits_next {

@@ -31,8 +31,8 @@ impl Backups {
         } // otherwise it is dropped, which whoever asked sees as Unavailable
     }
 
-    /// Answered once everything up to `at_least` is applied. If too many wait, whoever wants what is furthest away is
-    /// sent away: nobody can fill the room for good with what does not come.
+    /// Answered once everything up to `at_least` is applied. If too many wait, whoever wants what is furthest
+    /// away is sent away: nobody can fill the room for good with what does not come.
     fn want_state(
         &mut self,
         at_least: Index,
@@ -47,8 +47,8 @@ impl Backups {
     }
 }
 
-/// Why a replica whose log ends there will not have the entry `at_least`. A leader's log has all that was ever
-/// acknowledged; others' logs may come to it.
+/// Why a replica whose log ends there will not have the entry `at_least`. A leader's log has all that was
+/// ever acknowledged; others' logs may come to it.
 fn refuse_beyond(leads: bool, last_index: Index, at_least: Index) -> Option<AdminError> {
     let reach = if leads { 0 } else { BEHIND_MAX };
     (at_least.0 > last_index.0.saturating_add(reach)).then(|| {

@@ -1,14 +1,15 @@
 //! How much of a turn of the event loop its large kinds of work may take, so that replicas, timers and other
 //! clients are never kept waiting for long, whatever somebody asks for.
 //!
-//! Nothing that has begun is broken off, so that a turn may take longer than its time by one piece of work, but not by
-//! more: nothing else begins then. Who had to wait for that comes before the others in the next turn.
+//! Nothing that has begun is broken off, so that a turn may take longer than its time by one piece of work,
+//! but not by more: nothing else begins then. Who had to wait for that comes before the others in the next
+//! turn.
 use quorumwire_control::Now;
 use quorumwire_interfaces::counters_by;
 use std::time::Duration;
 
-/// A turn has this part of the election timeout, 10 ms if that is 400. A piece of work comes on top: docs/operating.md
-/// says what the most expensive ones were measured to take.
+/// A turn has this part of the election timeout, 10 ms if that is 400. A piece of work comes on top:
+/// docs/operating.md says what the most expensive ones were measured to take.
 const PARTS_OF_ELECTION_TIMEOUT: u32 = 40;
 /// The same at most: what a client waits for others is not to depend on that option.
 const TURN_MAX: Duration = Duration::from_millis(10);

@@ -1,19 +1,22 @@
-//! Whether to look for events for a moment before sleeping until there are some: to be woken takes a processor longer
-//! than most of what a write waits for. Decides; it looks at nothing itself.
+//! Whether to look for events for a moment before sleeping until there are some: to be woken takes a
+//! processor longer than most of what a write waits for. Decides; it looks at nothing itself.
 use quorumwire_control::Now;
 use quorumwire_interfaces::Index;
 use std::time::Duration;
 
-/// For so long after clients or other replicas wanted something it looks for the next that they want. Signs of life
-/// alone, which come all the time, cost an idle replica nothing.
+/// For so long after clients or other replicas wanted something it looks for the next that they want. Signs
+/// of life alone, which come all the time, cost an idle replica nothing.
 const WORK_IS_RECENT: Duration = Duration::from_millis(1);
 
-/// If others keep the processor for so long that was given away between two looks, there are not enough of them. Who
-/// sleeps there is woken at once, because a processor at work need not be woken itself; who looks is the last in turn.
+/// If others keep the processor for so long that was given away between two looks, there are not enough of
+/// them. Who sleeps there is woken at once, because a processor at work need not be woken itself; who looks
+/// is the last in turn.
 const CROWDED: Duration = Duration::from_millis(1);
-/// For so many times as long as that took it does not look then, so that what it loses is less than a hundredth.
+/// For so many times as long as that took it does not look then, so that what it loses is less than a
+/// hundredth.
 const CROWDED_REST_TIMES: u32 = 128;
-/// It does not rest for longer: a process that was stopped while it looked, or a machine that slept, was not crowded.
+/// It does not rest for longer: a process that was stopped while it looked, or a machine that slept, was not
+/// crowded.
 const CROWDED_REST_MAX: Duration = Duration::from_secs(10);
 
 /// What an event loop waits for.
@@ -37,8 +40,8 @@ pub struct BusyPoll {
     last_index: Index,
     /// It does not look before then.
     rests_until: Now,
-    /// What was awaited last and has not come, and since when: waits that ended because something else was due count
-    /// as one.
+    /// What was awaited last and has not come, and since when: waits that ended because something else was
+    /// due count as one.
     still_awaited: Option<(Awaited, Now)>,
 }
 
@@ -55,8 +58,8 @@ impl BusyPoll {
         }
     }
 
-    /// A turn is over in which clients wanted something or not, and behind which the log ends there. That it grew says
-    /// nothing where it grows `by_itself`, because something else than this process makes it.
+    /// A turn is over in which clients wanted something or not, and behind which the log ends there. That it
+    /// grew says nothing where it grows `by_itself`, because something else than this process makes it.
     pub fn turned(&mut self, now: Now, were_asked: bool, last_index: Index, by_itself: bool) {
         if were_asked || (last_index != self.last_index && !by_itself) {
             self.worked_at = now;

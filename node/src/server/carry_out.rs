@@ -11,8 +11,8 @@ use quorumwire_interfaces::{Index, Reason};
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;
 
-/// Commands applied at once (and those of an entry that it began), and their bytes, so that heartbeats
-/// and clients are not kept waiting by a long backlog. How long they may take together is the budget's business.
+/// Commands applied at once (and those of an entry that it began), and their bytes, so that heartbeats and
+/// clients are not kept waiting by a long backlog. How long they may take together is the budget's business.
 const APPLY_COMMANDS_PER_TURN: usize = 4096;
 /// See [`APPLY_COMMANDS_PER_TURN`].
 const APPLY_BYTES_PER_TURN: usize = 4 << 20;
@@ -156,8 +156,9 @@ impl Server {
         self.serve_waiting_reads();
     }
 
-    /// Whether an entry of many keys is put off, because a turn has copied as much of what something frozen holds, too, as
-    /// it may. Not for longer than copying all of it once takes: somebody may freeze it again and again.
+    /// Whether an entry of many keys is put off, because a turn has copied as much of what something frozen
+    /// holds, too, as it may. Not for longer than copying all of it once takes: somebody may freeze it again
+    /// and again.
     fn puts_off(&mut self) -> bool {
         let store = self.core.group.store.inner_mut();
         let turns_max = store.stats().curr_items / REFERENCES_PER_TURN as u64 + 1;
@@ -212,7 +213,8 @@ impl Server {
     }
 
     /// Answers a proposal of ours that is applied, the command of `payload`. Each piece of a plane client's
-    /// command was a request of its own: those that do not complete it are acknowledged only, in whatever order they came.
+    /// command was a request of its own: those that do not complete it are acknowledged only, in whatever
+    /// order they came.
     fn answer_applied(
         &mut self,
         proposal: &Proposal,

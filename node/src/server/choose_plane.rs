@@ -1,5 +1,5 @@
-//! Opens the data plane that the options ask for; for `auto`, the fastest that can run here. A plane that cannot
-//! be is refused with the option that stands in its way.
+//! Opens the data plane that the options ask for; for `auto`, the fastest that can run here. A plane that
+//! cannot be is refused with the option that stands in its way.
 use super::earlier_plane::{EarlierPlaneOff, note_in};
 use super::plane::{Hosting, Plane, plane_options};
 use super::{GROUP, TOKEN_PLANE};
@@ -35,8 +35,8 @@ fn open(
     Ok(opened)
 }
 
-/// The data plane that was asked for, bound and with its keys: those between replicas are `agreed`, or else the
-/// secret file's. It answers memcached clients from `udp`. Earlier ones are off.
+/// The data plane that was asked for, bound and with its keys: those between replicas are `agreed`, or else
+/// the secret file's. It answers memcached clients from `udp`. Earlier ones are off.
 pub fn choose_plane(
     options: &ServerOptions,
     registry: &Registry,

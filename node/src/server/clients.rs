@@ -492,7 +492,8 @@ impl Clients {
         self.askers.add(u32::try_from(slot).expect("slots are u32"));
     }
 
-    /// Has those looked at that have something to read; if this turn has answered others, perhaps in the next one.
+    /// Has those looked at that have something to read; if this turn has answered others, perhaps in the next
+    /// one.
     pub fn let_askers_in(&mut self, has_answered: bool) {
         let mut askers = std::mem::take(&mut self.askers);
         for slot in askers.take(has_answered) {

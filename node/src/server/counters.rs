@@ -19,7 +19,8 @@ use quorumwire_storage::LogCounters;
 use std::collections::BTreeMap;
 
 counters! {
-    /// What clients of this server have asked for. Plain numbers, as in all of these: one thread counts, the report copies.
+    /// What clients of this server have asked for. Plain numbers, as in all of these: one thread counts, the
+    /// report copies.
     #[derive(Clone, Copy, Debug, Default)]
     pub struct RequestCounters {
         /// Storage commands from clients (set, add, replace, append, prepend, cas, ms)

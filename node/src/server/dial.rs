@@ -1,5 +1,5 @@
-//! Where another replica is dialed: each address that it may have, in turn. Names are looked up without holding up the event
-//! loop. Opens no connection.
+//! Where another replica is dialed: each address that it may have, in turn. Names are looked up without
+//! holding up the event loop. Opens no connection.
 use crate::foreign_text::plain;
 use quorumwire_client::addresses::look_up;
 use quorumwire_control::Now;
@@ -195,8 +195,8 @@ impl Dial {
         Resolved::Unknown
     }
 
-    /// Nobody answered as this replica at the address that was dialed last. Another address of the same name is tried at once.
-    /// Whether all candidates have had their turn.
+    /// Nobody answered as this replica at the address that was dialed last. Another address of the same name
+    /// is tried at once. Whether all candidates have had their turn.
     pub fn failed(&mut self, why: &str) -> bool {
         let (Some(address), Some(candidate)) =
             (self.dialed.take(), self.candidates.get_mut(self.turn))

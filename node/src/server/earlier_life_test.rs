@@ -1,5 +1,5 @@
-//! What was recorded in an earlier cluster of the same name and secret does nothing in the next: whoever recorded it
-//! knows no key. Without TLS, over real sockets.
+//! What was recorded in an earlier cluster of the same name and secret does nothing in the next: whoever
+//! recorded it knows no key. Without TLS, over real sockets.
 use crate::keys::{ClusterKeys, SecretFile};
 use quorumwire_client::planes::{Requests, Settings, lineage};
 use quorumwire_interfaces::{
@@ -134,8 +134,8 @@ fn entries_recorded_in_an_earlier_life_are_not_stored_in_the_next() {
     assert_eq!(registers.last_index, Index(2));
 }
 
-/// A client's request goes to a plane that is off, which hands it to its host: how many it has handed over, and how many it
-/// has refused for their tag.
+/// A client's request goes to a plane that is off, which hands it to its host: how many it has handed over,
+/// and how many it has refused for their tag.
 fn taken(request: &[u8], lineage: Lineage) -> (u64, u64) {
     let attacker = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut replica = plane(lineage);

@@ -1,7 +1,7 @@
-//! Whether a plane of an earlier process of this replica still runs. One in the kernel answers a leader's rounds without its
-//! process, for as long as the kernel takes to close what that held: the file `plane-programs` beside the replica's folder
-//! says where its programs were attached. Any other plane is gone with its process, of which the last thread let go of the
-//! folder's lock.
+//! Whether a plane of an earlier process of this replica still runs. One in the kernel answers a leader's
+//! rounds without its process, for as long as the kernel takes to close what that held: the file
+//! `plane-programs` beside the replica's folder says where its programs were attached. Any other plane is
+//! gone with its process, of which the last thread let go of the folder's lock.
 use super::clock;
 use super::whole_files::write_whole;
 use crate::planes::{KINDS, Note, ProgramAt, Remains};
@@ -25,7 +25,8 @@ const GONE_WITHIN: Duration = Duration::from_secs(10);
 const SAID_AFTER: Duration = Duration::from_secs(2);
 /// Between two looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
-/// What is in another network namespace cannot be looked for. The kernel closes what a process held within milliseconds.
+/// What is in another network namespace cannot be looked for. The kernel closes what a process held within
+/// milliseconds.
 const UNSEEN_WAIT: Duration = Duration::from_secs(1);
 
 /// A program, as the file names it: a line for each.
@@ -124,8 +125,8 @@ fn read(dir: &Path) -> anyhow::Result<Vec<Noted>> {
     noted.collect()
 }
 
-/// Has it noted beside the folder where programs of this process's plane are. Those that are at no interface any more are
-/// left out.
+/// Has it noted beside the folder where programs of this process's plane are. Those that are at no interface
+/// any more are left out.
 pub fn note_in(dir: &Path) -> Arc<Note> {
     let (dir, all) = (dir.to_owned(), Mutex::new(Vec::<Noted>::new()));
     Arc::new(move |at| {
@@ -142,9 +143,9 @@ pub fn note_in(dir: &Path) -> Arc<Note> {
     })
 }
 
-/// Says that no plane of an earlier process of this replica runs any more. A plane answers a leader's rounds without its
-/// process, so what was promised by the earlier ones counts from now on at the earliest. Whoever needs that moment has to
-/// show this.
+/// Says that no plane of an earlier process of this replica runs any more. A plane answers a leader's rounds
+/// without its process, so what was promised by the earlier ones counts from now on at the earliest. Whoever
+/// needs that moment has to show this.
 pub struct EarlierPlaneOff(());
 
 impl EarlierPlaneOff {

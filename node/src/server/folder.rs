@@ -101,7 +101,8 @@ impl Server {
 
     /// Which cluster it is may be known by now: others are told, and it is kept for good.
     pub fn note_cluster(&mut self) {
-        // Known once the entry that names it is durable: the folder never says of a cluster what its log does not.
+        // Known once the entry that names it is durable: the folder never says of a cluster what its log does
+        // not.
         let lineage = self.core.group.replica.lineage();
         let remembers = memory_of(&self.core.group.replica) == Memory::Members;
         if self.links.cluster() != (lineage, remembers) {

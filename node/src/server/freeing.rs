@@ -1,10 +1,10 @@
-//! What was thrown away and waits for a thread to free it. It is memory that nobody uses, and that no limit of the items
-//! knows: so it is bounded here.
+//! What was thrown away and waits for a thread to free it. It is memory that nobody uses, and that no limit
+//! of the items knows: so it is bounded here.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that may wait, but for one piece of any size. What would be more is freed at once, and the event loop waits for
-/// that: so nobody fills memory faster than it is freed.
+/// Bytes that may wait, but for one piece of any size. What would be more is freed at once, and the event
+/// loop waits for that: so nobody fills memory faster than it is freed.
 const WAITING_BYTES_MAX: u64 = 64 << 20;
 /// So little is freed at once: that takes less than a millisecond.
 const LITTLE_BYTES: u64 = 256 << 10;

@@ -1,6 +1,6 @@
-//! What clients of this server share, whatever they speak and whichever group their requests go to: who may be one, what
-//! they ask of the whole server, how much each may have done in a turn, and what is counted of their requests. Knows
-//! connections only by name, and no replicated group.
+//! What clients of this server share, whatever they speak and whichever group their requests go to: who may
+//! be one, what they ask of the whole server, how much each may have done in a turn, and what is counted of
+//! their requests. Knows connections only by name, and no replicated group.
 use super::asks::Asks;
 use super::clients::ConnectionId;
 use super::counters::RequestCounters;
@@ -9,7 +9,8 @@ use super::stats::Serving;
 use crate::accounts::Accounts;
 use quorumwire_control::Now;
 
-/// What a connection may have done in one turn, in the measure of the store's `WORK_MAX`; then the others come first.
+/// What a connection may have done in one turn, in the measure of the store's `WORK_MAX`; then the others
+/// come first.
 const SHARE_OF_CONNECTION: u64 = 4 << 20;
 
 /// What clients of the own protocol are told of this server.

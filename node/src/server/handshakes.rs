@@ -1,6 +1,6 @@
-//! How much of the event loop's time strangers may take: whoever reaches a port can make it accept connections
-//! and check certificates, which costs far more here than there. Their work is done as far as there is time for
-//! it; the rest waits. Moves no byte.
+//! How much of the event loop's time strangers may take: whoever reaches a port can make it accept
+//! connections and check certificates, which costs far more here than there. Their work is done as far as
+//! there is time for it; the rest waits. Moves no byte.
 use quorumwire_control::Now;
 use std::time::Duration;
 

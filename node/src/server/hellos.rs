@@ -35,8 +35,8 @@ impl Hellos {
         self.said.get(&id)
     }
 
-    /// Of those that are connected and know members of behind `known`: who knows the newest, if this replica is none of
-    /// them. They were told when they connected: later members are not seen.
+    /// Of those that are connected and know members of behind `known`: who knows the newest, if this replica
+    /// is none of them. They were told when they connected: later members are not seen.
     pub fn left_out_by(&self, known: Index) -> Option<ReplicaId> {
         let newest = self.newest_members.filter(|it| it.index > known)?;
         (!newest.include_us).then_some(newest.known_by)

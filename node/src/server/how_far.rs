@@ -1,5 +1,5 @@
-//! What a server does for long is said while it lasts: how far it is with reading its folder, with carrying out
-//! its log after a start, with a snapshot that comes in.
+//! What a server does for long is said while it lasts: how far it is with reading its folder, with carrying
+//! out its log after a start, with a snapshot that comes in.
 use super::Server;
 use crate::service_manager::ServiceManager;
 use crate::stage::{Far, Pace};

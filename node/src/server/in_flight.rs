@@ -1,6 +1,6 @@
-//! What the writes are likely to cost together that clients of this replica have on their way through the log. It is
-//! bounded: who sends the next expensive one waits, so that cheap ones of others have little before them in the log. All
-//! replicas do so for their own clients.
+//! What the writes are likely to cost together that clients of this replica have on their way through the
+//! log. It is bounded: who sends the next expensive one waits, so that cheap ones of others have little
+//! before them in the log. All replicas do so for their own clients.
 use super::clients::ConnectionId;
 use quorumwire_interfaces::counters;
 use std::collections::BTreeMap;
@@ -34,8 +34,8 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Whether a write that is likely to cost so much may go now. If not, it is offered again later, and is the
-    /// next behind those that wait already.
+    /// Whether a write that is likely to cost so much may go now. If not, it is offered again later, and is
+    /// the next behind those that wait already.
     pub fn admits(&mut self, connection: ConnectionId, work: usize) -> bool {
         if work < LITTLE_WORK {
             self.leave(connection); // it may have become cheap while it waited

@@ -29,8 +29,8 @@ impl Journal {
         }
     }
 
-    /// Whether nothing can be written for now, because the disk is full or no file can be opened: new writes are to be
-    /// refused.
+    /// Whether nothing can be written for now, because the disk is full or no file can be opened: new writes
+    /// are to be refused.
     pub fn is_full(&self) -> bool {
         match self.health {
             LogHealth::DiskFull | LogHealth::NoDescriptor => true,

@@ -1,5 +1,5 @@
-//! What this replica knows of its own place: it was removed, it is not taken in yet, or every replica has forgotten.
-//! For people and clients: decides nothing.
+//! What this replica knows of its own place: it was removed, it is not taken in yet, or every replica has
+//! forgotten. For people and clients: decides nothing.
 use super::Server;
 use super::core::Core;
 use crate::report;
@@ -23,7 +23,8 @@ pub struct OwnPlace {
 }
 
 impl Core {
-    /// Whether it was taken out of the cluster, and leads it no more: its log says so, or those do who are connected.
+    /// Whether it was taken out of the cluster, and leads it no more: its log says so, or those do who are
+    /// connected.
     pub fn has_left(&self) -> bool {
         let role = self.group.replica.role();
         let is_out = role == Role::Joining && self.group.replica.is_left_out();
@@ -58,7 +59,8 @@ impl Core {
 }
 
 impl Server {
-    /// Whoever reads the log learns once that this replica is no member any more, or that nobody remembers anything.
+    /// Whoever reads the log learns once that this replica is no member any more, or that nobody remembers
+    /// anything.
     pub fn tell_own_place(&mut self) {
         let has_left = self.core.has_left();
         if has_left && !self.is_removal_told {

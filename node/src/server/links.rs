@@ -36,12 +36,12 @@ pub use agreement::{BEGINS_WITH, JOINS, SECRET_OF_EPOCH};
 
 /// Connections at once, those still in the handshake included; more are closed at once.
 pub const LINKS_MAX: usize = 64;
-/// Descriptors that all of this may need: one for each connection, the listener and one that is closed at once, and
-/// those of lookups of the replicas' names.
+/// Descriptors that all of this may need: one for each connection, the listener and one that is closed at
+/// once, and those of lookups of the replicas' names.
 pub const DESCRIPTORS_MAX: usize =
     LINKS_MAX + 2 + (MEMBERS_MAX + proofs::PROOFS_MAX) * LOOKUP_DESCRIPTORS_MAX;
-/// Those of them that may be strangers from an address at which no replica is, and as many that come from such
-/// an address: neither find room of the others, or of those that we dial.
+/// Those of them that may be strangers from an address at which no replica is, and as many that come from
+/// such an address: neither find room of the others, or of those that we dial.
 const STRANGERS_MAX: usize = LINKS_MAX / 4;
 /// Of each second, for accepting connections; what comes beyond it waits in the listener's queue.
 const ACCEPT_TIME: Duration = Duration::from_millis(50);
@@ -167,7 +167,8 @@ struct Link {
     let_in: bool,
     /// What it said of itself first.
     hello: Option<Box<peer::Hello>>,
-    /// It has been a member, in this life: it takes part, though its hello may be from before the cluster began.
+    /// It has been a member, in this life: it takes part, though its hello may be from before the cluster
+    /// began.
     was_member: bool,
     info: PeerInfo,
     input: BytesMut,
@@ -353,8 +354,8 @@ impl Links {
         }
     }
 
-    /// Whether something is left to do although no event will say so: to read, or to write what was queued since the
-    /// last [`write`](Self::write).
+    /// Whether something is left to do although no event will say so: to read, or to write what was queued
+    /// since the last [`write`](Self::write).
     pub fn has_more(&self) -> bool {
         let may_read = |link: &Link| {
             let budget = self.budget_of(link);
@@ -555,8 +556,8 @@ impl Links {
                 link.input.reserve(header.frame_bytes() - link.input.len());
                 return Ok(());
             }
-            // A copy: a short entry that the log keeps would else keep the buffer, and with it the long answers
-            // that came before it.
+            // A copy: a short entry that the log keeps would else keep the buffer, and with it the long
+            // answers that came before it.
             let frame = Bytes::copy_from_slice(&link.input[..header.frame_bytes()]);
             link.input.advance(header.frame_bytes());
             let (meta, attachment) = header.open(frame).map_err(|error| {

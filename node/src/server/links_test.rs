@@ -259,8 +259,8 @@ fn another_life_is_let_in_only_once_the_member_is_gone() {
     host.turn_until(|event| matches!(event, LinkEvent::Up(peer, _) if *peer == peer_1(6)));
 }
 
-/// Replica 1 dials replica 0; but it may not look for it again for a while when that was just started, and it may look for it
-/// where it is not any more.
+/// Replica 1 dials replica 0; but it may not look for it again for a while when that was just started, and it
+/// may look for it where it is not any more.
 #[test]
 fn the_lower_id_dials_at_once_and_when_there_has_been_no_connection_for_a_while() {
     let mut host = Host::start();

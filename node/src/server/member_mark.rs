@@ -1,7 +1,7 @@
-//! The file `was-member` beside a replica's folder: by it a start that finds nothing stored knows whether there was
-//! something. It names the first life in which the replica was a member. The folder forgets together with a disk, in
-//! `memory` mode and by damage; this file stays. In a folder that `quorumwire restore` has prepared it names the
-//! replica that the data are with.
+//! The file `was-member` beside a replica's folder: by it a start that finds nothing stored knows whether
+//! there was something. It names the first life in which the replica was a member. The folder forgets
+//! together with a disk, in `memory` mode and by damage; this file stays. In a folder that `quorumwire
+//! restore` has prepared it names the replica that the data are with.
 use super::whole_files::{sync_folder, write_whole};
 use anyhow::Context as _;
 use quorumwire_interfaces::{Incarnation, ReplicaId};
@@ -16,8 +16,8 @@ const TEXT_BYTES_MAX: u64 = 64;
 /// How it begins in a prepared folder; what follows is an id.
 const RESTORED: &str = "restored: ";
 
-/// Notes for good that a member was here, first in this life; `None`: in one that is not known. What an earlier
-/// call has noted stays.
+/// Notes for good that a member was here, first in this life; `None`: in one that is not known. What an
+/// earlier call has noted stays.
 pub fn mark_as_member(dir: &Path, life: Option<Incarnation>) -> anyhow::Result<()> {
     write_mark(
         dir,
@@ -25,8 +25,8 @@ pub fn mark_as_member(dir: &Path, life: Option<Incarnation>) -> anyhow::Result<(
     )
 }
 
-/// Notes for good that this folder is of a cluster that begins with the data of this replica: who starts with it and
-/// holds nothing must wait for these.
+/// Notes for good that this folder is of a cluster that begins with the data of this replica: who starts with
+/// it and holds nothing must wait for these.
 pub fn mark_as_restored(dir: &Path, holder: ReplicaId) -> anyhow::Result<()> {
     write_mark(dir, &format!("{RESTORED}{holder}\n"))
 }
@@ -53,8 +53,8 @@ fn write_mark(dir: &Path, text: &str) -> anyhow::Result<()> {
     sync_folder(dir).with_context(|| format!("syncing {}", dir.display()))
 }
 
-/// Whether a replica in this life, which finds nothing stored, has forgotten what it held as a member. A life that
-/// was listed and holds nothing has forgotten nothing: it was listed by what never became durable.
+/// Whether a replica in this life, which finds nothing stored, has forgotten what it held as a member. A life
+/// that was listed and holds nothing has forgotten nothing: it was listed by what never became durable.
 pub fn has_forgotten(dir: &Path, life: Incarnation) -> anyhow::Result<bool> {
     // Without a number, damaged or longer, it is of a life that is not known, so of another one.
     Ok(read_mark(dir)?.is_some_and(|text| text.trim().parse() != Ok(life.0)))

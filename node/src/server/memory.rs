@@ -1,5 +1,5 @@
-//! The memory limit from this server's side: what it begins with, who asks for another one, and what its plane must
-//! not do by itself meanwhile. What happens at the limit is the state machine's business.
+//! The memory limit from this server's side: what it begins with, who asks for another one, and what its
+//! plane must not do by itself meanwhile. What happens at the limit is the state machine's business.
 use super::administration::Waiting;
 use super::clients::Said;
 use super::core::{Core, Origin, Routed};
@@ -23,8 +23,9 @@ pub struct MemoryOption {
 }
 
 impl Core {
-    /// A write that may be a change of the limit. The plane answers a `set` once it is committed, before anybody
-    /// knows whether it is refused: with a limit it takes none, and until the term ends none after a change of it.
+    /// A write that may be a change of the limit. The plane answers a `set` once it is committed, before
+    /// anybody knows whether it is refused: with a limit it takes none, and until the term ends none after a
+    /// change of it.
     pub fn write_or_limit(&mut self, origin: Origin, command: &Command<'_>) -> Routed {
         let is_limit = matches!(command, Command::Memory(_));
         if is_limit {
@@ -53,8 +54,9 @@ impl Core {
         !has_limit && !self.is_limit_changing() && self.group.applied >= self.group.term_start
     }
 
-    /// Whether a change of the limit was put into the log in this term, or may be: one may have waited since the last
-    /// fast term. What was in the log when the term began is applied before the plane takes any `set`.
+    /// Whether a change of the limit was put into the log in this term, or may be: one may have waited since
+    /// the last fast term. What was in the log when the term began is applied before the plane takes any
+    /// `set`.
     fn is_limit_changing(&self) -> bool {
         let term = self.group.clock.term;
         let changed = |it: Term| it == term || self.group.carried_over;

@@ -1,5 +1,5 @@
-//! What comes from other replicas, and what goes to them: messages of consensus, requests that followers pass on, and what
-//! becomes of these.
+//! What comes from other replicas, and what goes to them: messages of consensus, requests that followers pass
+//! on, and what becomes of these.
 use super::clients::Connection;
 use super::core::{Forward, Origin};
 use super::links::LinkEvent;
@@ -209,9 +209,9 @@ impl Server {
         self.take_returned(returned, b"");
     }
 
-    /// Whether a client's request would be served and the next replica may be restarted: somebody leads, what was
-    /// committed when this process started is applied, and this life of the replica is a member that votes, or never
-    /// shall. A new life is none of the first for a while, and counts for nothing then.
+    /// Whether a client's request would be served and the next replica may be restarted: somebody leads, what
+    /// was committed when this process started is applied, and this life of the replica is a member that
+    /// votes, or never shall. A new life is none of the first for a while, and counts for nothing then.
     pub fn is_ready(&self) -> bool {
         let own = self.core.group.replica.membership().member(self.options.id);
         let is_full = own

@@ -1,5 +1,5 @@
-//! Reads of the meta protocol: answered out of the store like others, unless the answer changes what it finds.
-//! Then the log carries them.
+//! Reads of the meta protocol: answered out of the store like others, unless the answer changes what it
+//! finds. Then the log carries them.
 use super::clients::{Connection, Said};
 use super::core::{Core, Origin, Routed};
 use quorumwire_kv::memcached::{Asked, Read, reply};
@@ -13,8 +13,8 @@ pub enum MetaRead {
 }
 
 impl Core {
-    /// Answers an `mg` or `me`, or writes it. `may_write` says that nothing of the same client waits behind it
-    /// in the log: else it wins nothing.
+    /// Answers an `mg` or `me`, or writes it. `may_write` says that nothing of the same client waits behind
+    /// it in the log: else it wins nothing.
     pub fn answer_meta_read(
         &mut self,
         origin: Origin,

@@ -106,9 +106,10 @@ const TOKEN_OWN: Token = Token(6);
 const TOKEN_FIRST_LINK: usize = 16;
 const TOKEN_FIRST_CLIENT: usize = TOKEN_FIRST_LINK + LINKS_MAX;
 
-/// Descriptors that this may need beside those of clients' connections: of the links between replicas; the clients'
-/// listeners, UDP socket and a connection that is closed at once; the event queue, which has an owner for each kind of
-/// connection, and what wakes it; the service manager's socket; and files that are read now and then.
+/// Descriptors that this may need beside those of clients' connections: of the links between replicas; the
+/// clients' listeners, UDP socket and a connection that is closed at once; the event queue, which has an
+/// owner for each kind of connection, and what wakes it; the service manager's socket; and files that are
+/// read now and then.
 pub const DESCRIPTORS_MAX: usize = links::DESCRIPTORS_MAX + 5 + 4 + 1 + 6;
 /// Events taken from the system in one turn.
 const EVENTS_PER_TURN: usize = 1024;

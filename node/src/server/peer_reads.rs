@@ -1,4 +1,5 @@
-//! Reads that followers have passed on: answered here, now or when there is time; and reads that nobody wants any more.
+//! Reads that followers have passed on: answered here, now or when there is time; and reads that nobody wants
+//! any more.
 use super::budget::{Budget, Purpose};
 use super::clients::ConnectionId;
 use super::clock;

@@ -1,4 +1,5 @@
-//! The data plane as the server has it: which one it is, with which keys it signs, and what keeps it from running.
+//! The data plane as the server has it: which one it is, with which keys it signs, and what keeps it from
+//! running.
 use super::core::Origin;
 use crate::keys::ClusterKeys;
 use crate::report::DataPlaneReport;
@@ -83,7 +84,8 @@ impl Hosting {
         }
     }
 
-    /// Tells clients that have asked for it the cluster's lineage; `was_listed`: the members name this replica.
+    /// Tells clients that have asked for it the cluster's lineage; `was_listed`: the members name this
+    /// replica.
     pub fn tell_lineage(&mut self, plane: &mut Plane, was_listed: bool) {
         for question in std::mem::take(&mut plane.brought.questions) {
             let keys = self.from_file.as_ref().map(ClusterKeys::of_clients_files);

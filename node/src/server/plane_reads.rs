@@ -1,5 +1,5 @@
-//! What the plane may do for memcached clients by itself: which answers it has, until when the lease holds, and
-//! whether a write may go into the log without this server's doing.
+//! What the plane may do for memcached clients by itself: which answers it has, until when the lease holds,
+//! and whether a write may go into the log without this server's doing.
 use super::clock;
 use super::core::Core;
 use quorumwire_interfaces::{Leave, Term};
@@ -100,7 +100,8 @@ impl Core {
     }
 
     fn reads_until(&self) -> Duration {
-        // What earlier leaders answered lies before our term's first entry. No time changes what the plane has.
+        // What earlier leaders answered lies before our term's first entry. No time changes what the plane
+        // has.
         let is_current = self.group.applied >= self.group.term_start;
         let until = self
             .group

@@ -56,8 +56,8 @@ struct Inside {
 pub struct Alone(Arc<Mutex<Inside>>);
 
 impl Alone {
-    /// Stores and commits as many entries; the client of each has its answer at once. If they are to be persisted first,
-    /// it only stores them.
+    /// Stores and commits as many entries; the client of each has its answer at once. If they are to be
+    /// persisted first, it only stores them.
     fn commit(&self, count: u64) -> Index {
         let mut inside = self.0.lock().unwrap();
         inside.registers.last_index.0 += count;
@@ -399,7 +399,8 @@ fn a_read_that_takes_a_round_is_not_left_lying() {
     assert!(core.group.has_unflushed());
 }
 
-/// Else it would wait until something else happens: a turn takes requests in once more behind the plane's own part of it.
+/// Else it would wait until something else happens: a turn takes requests in once more behind the plane's own
+/// part of it.
 #[test]
 fn what_came_after_the_last_submission_is_not_left_lying() {
     let (mut core, alone) = fast_leader();
@@ -420,7 +421,8 @@ fn what_came_after_the_last_submission_is_not_left_lying() {
     assert!(!log.has_unoffered(), "it waits for room, not for a turn");
 }
 
-/// Else it would wait until something else happens: no packet brings word of what this replica stores and persists itself.
+/// Else it would wait until something else happens: no packet brings word of what this replica stores and
+/// persists itself.
 #[test]
 fn what_waits_for_this_replica_is_not_left_lying() {
     for (replicas, held, needs_us) in [(1, false, true), (3, false, false), (3, true, true)] {

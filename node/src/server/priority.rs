@@ -1,13 +1,14 @@
-//! The server's claim to a processor: a leader that is not scheduled in time looks dead to its followers. It asks
-//! for a better place among what runs at ordinary priority, not for one above everything: docs/decisions/0007.
+//! The server's claim to a processor: a leader that is not scheduled in time looks dead to its followers. It
+//! asks for a better place among what runs at ordinary priority, not for one above everything:
+//! docs/decisions/0007.
 use rustix::process::nice;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::thread;
 use std::time::Duration;
 
-/// Linux gives every session its share of the processors first (`sched_autogroup_enabled`), and only within it do
-/// the priorities of processes matter. This is where a session's own stands.
+/// Linux gives every session its share of the processors first (`sched_autogroup_enabled`), and only within
+/// it do the priorities of processes matter. This is where a session's own stands.
 const SESSION: &str = "/proc/self/autogroup";
 /// Somebody who is not root must wait for so long after anybody else has changed the priority of a session.
 const SESSION_PAUSE: Duration = Duration::from_millis(110);
@@ -30,8 +31,8 @@ pub fn raise(by: i32) {
     }
 }
 
-/// Whether the process has begun its session. In a container, the process that has may be outside, where it has no
-/// number: Linux says 0 then, which `rustix::process::getsid` cannot tell.
+/// Whether the process has begun its session. In a container, the process that has may be outside, where it
+/// has no number: Linux says 0 then, which `rustix::process::getsid` cannot tell.
 fn leads_session() -> Option<bool> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     // The program's name, in brackets, may hold blanks.

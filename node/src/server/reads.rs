@@ -1,5 +1,5 @@
-//! Reads that wait on a connection: answered out of the store here once that is allowed, by another leader, or just
-//! before the write behind them.
+//! Reads that wait on a connection: answered out of the store here once that is allowed, by another leader,
+//! or just before the write behind them.
 use super::clients::{Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Said, SlotKind};
 use super::core::{Core, Origin, Reader, Routed};
 use super::front::Front;
@@ -42,12 +42,12 @@ impl Place {
 }
 
 impl Server {
-    /// Before a write of this connection is applied: the reads in front of it that still wait would show it soon, so
-    /// they are answered now, lease or not. For what was committed when such a read came stands in the log in front
-    /// of the write, which was put there later: had it stood behind, the write would have been in the log already. So the
-    /// state machine holds all of it now, and nothing that is not committed. It also holds what came of the writes in
-    /// front of such a read: one that is not answered yet was put into the log in an earlier term than this write, or
-    /// never will be (`Group::takes_writes_of`).
+    /// Before a write of this connection is applied: the reads in front of it that still wait would show it
+    /// soon, so they are answered now, lease or not. For what was committed when such a read came stands in
+    /// the log in front of the write, which was put there later: had it stood behind, the write would have
+    /// been in the log already. So the state machine holds all of it now, and nothing that is not committed.
+    /// It also holds what came of the writes in front of such a read: one that is not answered yet was put
+    /// into the log in an earlier term than this write, or never will be (`Group::takes_writes_of`).
     pub fn answer_reads_before(&mut self, id: ConnectionId, slot_number: u64) {
         let Some(connection) = self.clients.get(id) else {
             return;
@@ -273,7 +273,8 @@ pub fn put_read_answer(
     }
 }
 
-/// The leader's answer to a forwarded read would not fit one message: ask for half as many of its keys at once.
+/// The leader's answer to a forwarded read would not fit one message: ask for half as many of its keys at
+/// once.
 pub fn forward_in_parts(connection: &mut Connection, slot_number: u64) {
     if let Some((slot, _)) = connection.slot_mut(slot_number)
         && let SlotKind::Read {
@@ -352,8 +353,8 @@ fn refuse_front(connection: &mut Connection, reason: Reason, instead: &str) {
     connection.keep_answer(front, Said::Refused(reason), instead.as_bytes());
 }
 
-/// What this connection waits for has not come for too long: its reads are refused (true), if one is in front. If there is
-/// nothing in front, its next request is that can go nowhere.
+/// What this connection waits for has not come for too long: its reads are refused (true), if one is in
+/// front. If there is nothing in front, its next request is that can go nowhere.
 pub fn refuse_waiting(connection: &mut Connection) -> bool {
     connection.must_refuse |= connection.slots.is_empty();
     let is_read = |kind: SlotKind| matches!(kind, SlotKind::Read { .. });

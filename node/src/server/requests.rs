@@ -20,8 +20,8 @@ use quorumwire_kv::{Command, WhyRefused};
 /// have to be answered in one go, with or without room, before that write is applied.
 const KEYS_BEFORE_WRITE_MAX: usize = 16;
 
-/// What a read counts for, in keys, that looks for keys: no write is put behind it, and no other read passed on, before it
-/// is answered.
+/// What a read counts for, in keys, that looks for keys: no write is put behind it, and no other read passed
+/// on, before it is answered.
 pub const KEYS_OF_A_SEARCH: u32 = 1 << 20;
 /// Reads of one connection that may be on their way to the leader.
 const FORWARDED_READS_MAX: usize = 16;
@@ -32,8 +32,8 @@ const REQUEST_WORK: usize = 256;
 const WORK_PER_BYTE_OF_STATISTICS: usize = 16;
 
 impl Server {
-    /// Looks at every connection that asked for it: takes requests in, answers, sends. As long as this turn has time
-    /// for it; the rest keeps its place in the queue.
+    /// Looks at every connection that asked for it: takes requests in, answers, sends. As long as this turn
+    /// has time for it; the rest keeps its place in the queue.
     pub fn serve_clients(&mut self) {
         self.count_clients();
         let waiting = self.clients.queue_len();
@@ -184,7 +184,8 @@ pub fn serve(
     })
 }
 
-/// Whether the connection's next request may be looked at now. If not, it is looked at again when that changes.
+/// Whether the connection's next request may be looked at now. If not, it is looked at again when that
+/// changes.
 pub fn may_take_next(front: &Front, core: &Core, connection: &Connection) -> bool {
     connection.has_room() && !connection.stalled && front.has_share(core.work_done())
 }
@@ -401,8 +402,8 @@ pub fn take_write(
     true
 }
 
-/// Whether a write that is likely to cost so much may be put behind what waits. If not, it is offered again once some of
-/// that is answered.
+/// Whether a write that is likely to cost so much may be put behind what waits. If not, it is offered again
+/// once some of that is answered.
 pub fn has_room_for_write(core: &Core, connection: &Connection, work: usize) -> bool {
     let keys_max = if core.group.takes_write_behind_reads() {
         KEYS_BEFORE_WRITE_MAX
@@ -427,9 +428,9 @@ pub fn take_read_line(
     if !connection.has_room_for_line() {
         return false; // offered again once some are answered
     }
-    // A read of the other protocols shows the connection's writes before it. The own protocol promises no such order: its
-    // requests have numbers, and who wants a query to show a command waits for the answer, as it must where the two go over
-    // different connections.
+    // A read of the other protocols shows the connection's writes before it. The own protocol promises no
+    // such order: its requests have numbers, and who wants a query to show a command waits for the answer, as
+    // it must where the two go over different connections.
     let behind_writes = connection.writes_waiting > 0 && connection.own.is_none();
     let begin = core.group.begin_read(behind_writes);
     if let BeginRead::Here(state) = begin {
@@ -467,7 +468,8 @@ pub fn take_read_line(
     true
 }
 
-/// What becomes of a request: one that can go nowhere is refused if the connection has waited for long enough.
+/// What becomes of a request: one that can go nowhere is refused if the connection has waited for long
+/// enough.
 pub fn refused_if_late(core: &Core, connection: &mut Connection, routed: Routed) -> Routed {
     match routed {
         Routed::Pending => connection.must_refuse = false,

@@ -1,5 +1,5 @@
-//! What one connection may have done before the others have their turn. Connections are real sockets; no event loop
-//! goes round, so that nothing depends on how long anything takes.
+//! What one connection may have done before the others have their turn. Connections are real sockets; no
+//! event loop goes round, so that nothing depends on how long anything takes.
 use super::*;
 use crate::server::budget::Budget;
 use crate::server::clients::{Clients, Protocol};
@@ -456,8 +456,8 @@ fn reads_of_a_connection_that_is_gone_are_forgotten() {
     }
 }
 
-/// By now the state machine may show the write, or another replica's does: such as where the write was given up, and its entry
-/// is committed after all.
+/// By now the state machine may show the write, or another replica's does: such as where the write was given
+/// up, and its entry is committed after all.
 #[test]
 fn a_read_in_front_of_a_write_with_unknown_outcome_does_not_show_it() {
     let mut alone = Alone::leading();

@@ -1,6 +1,7 @@
-//! Searches through all keys (`KEYS`) that are too long for one turn: one after the other, each in slices between which
-//! everybody else has their turn. A search shows the keys of the moment at which it begins. That is after whoever asked
-//! had leave to be answered, so its answer holds even if another replica leads by the time it is said.
+//! Searches through all keys (`KEYS`) that are too long for one turn: one after the other, each in slices
+//! between which everybody else has their turn. A search shows the keys of the moment at which it begins.
+//! That is after whoever asked had leave to be answered, so its answer holds even if another replica leads by
+//! the time it is said.
 use super::Server;
 use super::budget::Purpose;
 use super::clients::{ConnectionId, Said};

@@ -97,7 +97,8 @@ fn hands_over(server: &mut Server, later: Duration) -> bool {
     server.core.group.next_ticket().0 - before.0 > 1
 }
 
-/// Without the pause it would give up leadership in every turn, and take no writes while no other replica can lead.
+/// Without the pause it would give up leadership in every turn, and take no writes while no other replica can
+/// lead.
 #[test]
 fn a_leader_without_room_hands_over_and_tries_again_a_while_later() {
     const SHORT: Duration = Duration::from_millis(1);

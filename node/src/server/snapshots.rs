@@ -36,9 +36,9 @@ static TOO_MANY: Sparing = Sparing::new();
 static TAKING_FAILED: Sparing = Sparing::new();
 static INSTALLING_FAILED: Sparing = Sparing::new();
 
-/// How much log a replica counts at its start towards its first snapshot: all apply the same, and with nothing to
-/// tell them apart all would take every snapshot at the same moment. Multiples of the golden ratio are far apart
-/// for any number of replicas.
+/// How much log a replica counts at its start towards its first snapshot: all apply the same, and with
+/// nothing to tell them apart all would take every snapshot at the same moment. Multiples of the golden ratio
+/// are far apart for any number of replicas.
 pub fn head_start(snapshot_log_bytes: u64, id: ReplicaId) -> u64 {
     const GOLDEN_RATIO: u64 = 0x9e37_79b9; // of 2^32
     let share = (u64::from(id.0) * GOLDEN_RATIO) & 0xffff_ffff;
@@ -203,7 +203,8 @@ impl Snapshots {
         self.piece(job, stored(None));
     }
 
-    /// `lineage` is the cluster's, if that is known: a snapshot of another one is refused before anything of it counts.
+    /// `lineage` is the cluster's, if that is known: a snapshot of another one is refused before anything of
+    /// it counts.
     pub fn install(&mut self, (last_index, last_term): (Index, Term), lineage: Lineage) {
         let files = self.files.clone();
         let stage = Arc::clone(&self.installing);
@@ -256,8 +257,8 @@ impl Snapshots {
         self.writes.try_send(job).ok(); // dropped: whoever asked sees Unavailable
     }
 
-    /// Consensus has one piece under way for each member; but a disk that stands still for many terms has those of
-    /// each before it. One too many is answered as if it had failed: it begins anew.
+    /// Consensus has one piece under way for each member; but a disk that stands still for many terms has
+    /// those of each before it. One too many is answered as if it had failed: it begins anew.
     fn piece(&mut self, job: Job, refused: Event) {
         match self.pieces.try_send(job) {
             Ok(()) => {}
@@ -530,7 +531,8 @@ mod tests {
         }
     }
 
-    /// Otherwise it would stay, beside the snapshot that replaces it, until this replica takes a snapshot of its own.
+    /// Otherwise it would stay, beside the snapshot that replaces it, until this replica takes a snapshot of
+    /// its own.
     #[test]
     fn the_log_behind_an_installed_snapshot_is_removed() {
         let mut alone = Alone::start(&[("durability", "sync"), ("segment-mib", "4")]);

@@ -64,8 +64,8 @@ impl Core {
         self.journal.fault()
     }
 
-    /// By how much the log's time is ahead of this replica's clock, in milliseconds; of a leader also by how much it is
-    /// behind.
+    /// By how much the log's time is ahead of this replica's clock, in milliseconds; of a leader also by how
+    /// much it is behind.
     pub fn log_time_ahead_ms(&self) -> i64 {
         if self.group.leads() {
             return self.group.clock.ahead_ms(self.group.now);

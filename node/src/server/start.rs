@@ -377,8 +377,9 @@ struct EarlierPromise {
 
 impl EarlierPromise {
     /// If `lease-ms` was longer before this start, a leader may count on the votes of the process before for
-    /// longer than this one will promise: waits until that has passed. Gives the moment from which the present
-    /// promise counts. Until then nothing was said by this process, and since `off` nothing by another.
+    /// longer than this one will promise: waits until that has passed. Gives the moment from which the
+    /// present promise counts. Until then nothing was said by this process, and since `off` nothing by
+    /// another.
     fn wait_out(
         &self,
         folder: &Folder,
@@ -671,8 +672,8 @@ fn config(
     })
 }
 
-/// Replicas that know each other by certificates agree on what their planes sign with; others have it out of the
-/// secret file, which whoever has it can sign with, too.
+/// Replicas that know each other by certificates agree on what their planes sign with; others have it out of
+/// the secret file, which whoever has it can sign with, too.
 fn agree_on_keys(options: &ServerOptions) -> anyhow::Result<Option<TermKeys>> {
     let agrees = options.peer_tls.is_some() && options.plane != PlaneChoice::None;
     agrees.then(TermKeys::new).transpose()

@@ -1,4 +1,5 @@
-//! A server that tests turn by hand: a group of one, on ports and in a folder of its own. Nobody else drives it.
+//! A server that tests turn by hand: a group of one, on ports and in a folder of its own. Nobody else drives
+//! it.
 use super::*;
 use crate::options::{Flags, resolve};
 use crate::server::clients::ConnectionId;

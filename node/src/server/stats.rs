@@ -1,6 +1,6 @@
-//! The answers to `stats`, in the names that memcached's tools read. Only what is measured is told: how writes
-//! turned out, as this replica applied them, whoever asked; reads where they were answered, which is at the
-//! leader; all else of this replica's own clients.
+//! The answers to `stats`, in the names that memcached's tools read. Only what is measured is told: how
+//! writes turned out, as this replica applied them, whoever asked; reads where they were answered, which is
+//! at the leader; all else of this replica's own clients.
 use super::Server;
 use super::clients::{ClientCounters, Connection};
 use super::clock;

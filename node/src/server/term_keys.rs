@@ -1,12 +1,14 @@
-//! The keys that sign what data planes of replicas say to each other, where replicas know each other by TLS: one
-//! for each fast term, drawn by whoever stands for election in it, told to those that it asks to engage, and
-//! written nowhere. Where they do not speak TLS, those keys come from the secret file and nothing here is used.
+//! The keys that sign what data planes of replicas say to each other, where replicas know each other by TLS:
+//! one for each fast term, drawn by whoever stands for election in it, told to those that it asks to engage,
+//! and written nowhere. Where they do not speak TLS, those keys come from the secret file and nothing here is
+//! used.
 //!
 //! # Which key a plane has
 //! The plane has a fast term's key only while it is engaged in that term, and it is engaged only with the key
-//! that the leader of that very term has sent from its own certificate's connection. At all other times it has a
-//! key that nobody else knows, so nothing that claims to come from a replica is taken. A fast term is left before
-//! members are changed, so a key is known to members of its own term only, and opens nothing after it.
+//! that the leader of that very term has sent from its own certificate's connection. At all other times it
+//! has a key that nobody else knows, so nothing that claims to come from a replica is taken. A fast term is
+//! left before members are changed, so a key is known to members of its own term only, and opens nothing
+//! after it.
 use super::core::Core;
 use crate::keys::KEY_BYTES;
 use quorumwire_control::{Body, Engage, Message, Peer};
@@ -162,8 +164,8 @@ impl TermKeys {
         Ok(())
     }
 
-    /// The plane is about to be engaged for this leader. Whether there is that leader's key of that term; only
-    /// then it may be.
+    /// The plane is about to be engaged for this leader. Whether there is that leader's key of that term;
+    /// only then it may be.
     fn begin(&mut self, term: Term, leader: Peer) -> bool {
         let given = self.given.get(&leader.id);
         let is_its = given.is_some_and(|given| given.from == leader && given.term == term);
@@ -191,8 +193,8 @@ impl TermKeys {
         }
     }
 
-    /// Nobody will lead these terms any more. What was sent for this one stays: a leader that has seen its follower
-    /// fall behind offers the same term again, and its key may come before the follower's own fence.
+    /// Nobody will lead these terms any more. What was sent for this one stays: a leader that has seen its
+    /// follower fall behind offers the same term again, and its key may come before the follower's own fence.
     fn forget_below(&mut self, term: Term) {
         self.given.retain(|_, given| given.term >= term);
     }
@@ -216,8 +218,8 @@ fn asks_to_engage(body: &Body) -> bool {
 }
 
 impl Core {
-    /// Says what consensus wants said; before it asks somebody to engage, the key for it. Connections keep the
-    /// order, and who gets one without the other does not engage.
+    /// Says what consensus wants said; before it asks somebody to engage, the key for it. Connections keep
+    /// the order, and who gets one without the other does not engage.
     pub fn say(&mut self, to: Peer, message: &Message) {
         if asks_to_engage(&message.body) {
             self.send_term_key(to, message.term);
@@ -304,8 +306,8 @@ impl Core {
         begun
     }
 
-    /// The plane is about to stop, or was not engaged: from now on it takes nothing. Before the fence, so that what
-    /// waits there for packets on their way has waited for all that were checked with the key.
+    /// The plane is about to stop, or was not engaged: from now on it takes nothing. Before the fence, so
+    /// that what waits there for packets on their way has waited for all that were checked with the key.
     pub fn end_term_key(&mut self) {
         let hosted = self.group.plane.as_mut().zip(self.hosting.as_mut());
         if let (Some(keys), Some((plane, hosting))) = (&mut self.term_keys, hosted) {

@@ -1,5 +1,5 @@
-//! Which key a plane has: the one of its fast term and leader, or one that nobody else knows. The plane is a few
-//! lines here, and shows what it was given.
+//! Which key a plane has: the one of its fast term and leader, or one that nobody else knows. The plane is a
+//! few lines here, and shows what it was given.
 use super::*;
 use crate::keys::{ClusterKeys, SecretFile};
 use crate::server::plane::{Hosting, Plane, plane_options};
@@ -81,7 +81,8 @@ fn a_key_counts_for_its_own_term_and_sender_alone() {
     assert!(!keys.begin(next, peer(1)), "it is not kept for another try");
 }
 
-/// A leader that offers its term again to one that fell behind does not know whether that one has left it yet.
+/// A leader that offers its term again to one that fell behind does not know whether that one has left it
+/// yet.
 #[test]
 fn a_key_that_comes_before_the_fence_of_its_term_is_there_after_it() {
     let members = three();
@@ -534,7 +535,8 @@ fn a_key_goes_to_whom_is_asked_to_engage_and_to_nobody_else() {
     assert!(!asks_to_engage(&Body::TransferNow));
 }
 
-/// What is sent when these datagrams have come, and what is counted: told, not listed, not authentic, full, unknown.
+/// What is sent when these datagrams have come, and what is counted: told, not listed, not authentic, full,
+/// unknown.
 fn asked(
     core: &mut Core,
     shown: &Shown,

@@ -9,7 +9,8 @@ use quorumwire_kv::{Command, Exptime, Key, Written};
 /// Turns in which a leader that nobody asks has nothing to apply, at least once.
 const TURNS_MAX: usize = 100;
 
-/// Otherwise a voter's promise would count from before it heard its leader, and end before the leader expects.
+/// Otherwise a voter's promise would count from before it heard its leader, and end before the leader
+/// expects.
 #[test]
 fn what_replicas_have_said_was_said_before_now() {
     let mut alone = Alone::leading();
@@ -25,7 +26,8 @@ fn what_replicas_have_said_was_said_before_now() {
     panic!("it applies something in each turn");
 }
 
-/// Otherwise a command of many keys would hold up everything, elections too, while it copies what a snapshot holds.
+/// Otherwise a command of many keys would hold up everything, elections too, while it copies what a snapshot
+/// holds.
 #[test]
 fn an_entry_of_many_keys_waits_until_what_is_frozen_is_copied() {
     const ITEMS: u64 = 100_000;

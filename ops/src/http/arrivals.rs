@@ -1,5 +1,6 @@
-//! Connections that have not sent a request's head yet, their handshakes of TLS included: there is little room for them,
-//! so that silent ones leave room for those that speak. The oldest gives way, as at the ports for clients.
+//! Connections that have not sent a request's head yet, their handshakes of TLS included: there is little
+//! room for them, so that silent ones leave room for those that speak. The oldest gives way, as at the ports
+//! for clients.
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +50,8 @@ impl Arrivals {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one more in once there is room for it, if only because the oldest gives way. Only one may wait here.
+    /// Takes one more in once there is room for it, if only because the oldest gives way. Only one may wait
+    /// here.
     pub async fn take_in(self: &Arc<Self>) -> (Arrival, GivesWay) {
         while let Some(until) = self.full_until(Instant::now()) {
             tokio::select! {

@@ -1,5 +1,5 @@
-//! The dashboard: a page at `/` that shows what `/v1/live` says. Its files are part of the binary; it asks nobody but
-//! this replica, and a browser is told to let it do nothing else.
+//! The dashboard: a page at `/` that shows what `/v1/live` says. Its files are part of the binary; it asks
+//! nobody but this replica, and a browser is told to let it do nothing else.
 use axum::Router;
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;

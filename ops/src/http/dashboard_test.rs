@@ -1,5 +1,5 @@
-//! The dashboard's files and what feeds it, over real sockets. How it looks is seen by a browser, in the cluster
-//! tests.
+//! The dashboard's files and what feeds it, over real sockets. How it looks is seen by a browser, in the
+//! cluster tests.
 use super::{Served, report, serve};
 use crate::http::STOP_TIMEOUT;
 use crate::http::live::LISTENERS_MAX;

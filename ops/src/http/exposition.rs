@@ -1,5 +1,5 @@
-//! In which of Prometheus' two text formats the page of metrics goes out, and the older one out of the newer. Knows no
-//! metric.
+//! In which of Prometheus' two text formats the page of metrics goes out, and the older one out of the newer.
+//! Knows no metric.
 use axum::http::{HeaderMap, header};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -125,8 +125,8 @@ fn quality(text: &str) -> Option<u16> {
     }
 }
 
-/// The page in the older format: what is said of a family names its samples, units are not said, and nothing marks the
-/// end.
+/// The page in the older format: what is said of a family names its samples, units are not said, and nothing
+/// marks the end.
 fn plain(page: &str) -> String {
     let kinds: BTreeMap<&str, &str> = page
         .lines()

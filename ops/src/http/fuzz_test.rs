@@ -1,5 +1,5 @@
-//! Any bytes at the HTTP port: one answer that is HTTP, or a closed connection, and a change only where somebody asked
-//! for one. No socket: a connection is its bytes, and whoever sends them says nothing more.
+//! Any bytes at the HTTP port: one answer that is HTTP, or a closed connection, and a change only where
+//! somebody asked for one. No socket: a connection is its bytes, and whoever sends them says nothing more.
 use super::arrivals::Arrivals;
 use super::handle::Handle;
 use super::{
@@ -207,7 +207,8 @@ fn exchange(input: &[u8]) -> (Vec<u8>, u32) {
         poll_fn(|context| {
             turns += 1;
             if turns == TURNS_MAX {
-                // Whoever listens and says more than was asked is told something each second, until that fails.
+                // Whoever listens and says more than was asked is told something each second, until that
+                // fails.
                 let said = answer.lock().unwrap();
                 let is_told_more = memchr::memmem::find(&said, b"text/event-stream").is_some();
                 assert!(is_told_more, "{:?}", String::from_utf8_lossy(&said));

@@ -1,6 +1,6 @@
-//! `GET /v1/live`: a document a second about the whole cluster, as server-sent events. While somebody listens, and
-//! only then, one task asks this replica and the others; all listeners are told the same. Who does not take what
-//! is said is dropped.
+//! `GET /v1/live`: a document a second about the whole cluster, as server-sent events. While somebody
+//! listens, and only then, one task asks this replica and the others; all listeners are told the same. Who
+//! does not take what is said is dropped.
 use super::backup::HandedOver;
 use super::handle::Handle;
 use super::others::{self, Lookups, Transport};
@@ -163,8 +163,8 @@ async fn ask_all(
     seen
 }
 
-/// Whoever gathers. If it ends before nobody listens any more, as by a panic, all listeners are dropped: they come again,
-/// and the first of them has another begin.
+/// Whoever gathers. If it ends before nobody listens any more, as by a panic, all listeners are dropped: they
+/// come again, and the first of them has another begin.
 struct Gathers {
     live: Arc<Live>,
     is_done: bool,

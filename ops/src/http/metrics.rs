@@ -1,5 +1,5 @@
-//! A replica's report as text in `OpenMetrics`. Names and help of gauges stand here, those of counters where they are
-//! counted.
+//! A replica's report as text in `OpenMetrics`. Names and help of gauges stand here, those of counters where
+//! they are counted.
 use crate::counters::HELP;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet, text};

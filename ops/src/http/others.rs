@@ -35,7 +35,8 @@ pub enum Transport {
 
 type Resolve = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// Looks names up on other threads, where one goes on when nobody waits for it any more: one at a time for each name.
+/// Looks names up on other threads, where one goes on when nobody waits for it any more: one at a time for
+/// each name.
 #[derive(Clone)]
 pub struct Lookups {
     resolve: Arc<Resolve>,

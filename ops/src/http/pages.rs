@@ -1,5 +1,5 @@
-//! What web pages of others may do here with the browser of somebody who reaches us: look at the dashboard's address,
-//! and nothing else. A page has its reader's way to us, and maybe certificate.
+//! What web pages of others may do here with the browser of somebody who reaches us: look at the dashboard's
+//! address, and nothing else. A page has its reader's way to us, and maybe certificate.
 use super::handle::Handle;
 use super::{REPORT_TIMEOUT, dashboard, plain_error};
 use axum::extract::{Request, State};
@@ -15,7 +15,8 @@ use tokio::time::timeout;
 /// Says how far the page that asks is from here; browsers send it, and let no page write it.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// Our page changes nothing, so a page that does is another's; and nobody else's page reads here. Links may lead to ours.
+/// Our page changes nothing, so a page that does is another's; and nobody else's page reads here. Links may
+/// lead to ours.
 pub async fn none_of_others(request: Request, next: Next) -> Response {
     let headers = request.headers();
     let is_read = request.method().is_safe();
@@ -31,8 +32,8 @@ pub async fn none_of_others(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// The names by which this replica is asked in the clear. Who gives a name of his own our address would have browsers
-/// take us for his, and his pages read all of it; with TLS our certificate does not bear his name.
+/// The names by which this replica is asked in the clear. Who gives a name of his own our address would have
+/// browsers take us for his, and his pages read all of it; with TLS our certificate does not bear his name.
 pub struct Names {
     handle: Handle,
     machine: String,

@@ -6,8 +6,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use quorumwire_node::tls::Standing;
 
-/// What everybody may ask: strangers are told whether the server is up, for so are load balancers. Why it is not is
-/// for those who are known.
+/// What everybody may ask: strangers are told whether the server is up, for so are load balancers. Why it is
+/// not is for those who are known.
 pub async fn for_everybody(request: Request, next: Next) -> Response {
     let standing = standing_of(&request);
     let is_readiness = request.uri().path() == "/readyz";

@@ -1,13 +1,13 @@
-//! What a replica did between two of its reports. A process that was started anew in between has nothing to be
-//! compared with, and says so by having no rates.
+//! What a replica did between two of its reports. A process that was started anew in between has nothing to
+//! be compared with, and says so by having no rates.
 use super::DiskFigures;
 use crate::counters::count;
 use quorumwire_node::report::{DURATION_BOUNDS_US, Durations, Report};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// How much later than its predecessor's clock a process may seem to have started before it counts as another:
-/// answers take their time.
+/// How much later than its predecessor's clock a process may seem to have started before it counts as
+/// another: answers take their time.
 const START_SLACK: Duration = Duration::from_millis(1_500);
 
 /// A protocol's name, and its counters of reads and of writes.
@@ -120,8 +120,8 @@ fn total(counts: &[u64; DURATION_BOUNDS_US.len() + 1]) -> u64 {
     counts.iter().fold(0, |sum, it| sum.saturating_add(*it))
 }
 
-/// Where this part of all counted is reached; within a bucket they are taken to be spread evenly. What took longer
-/// than any bound took that bound.
+/// Where this part of all counted is reached; within a bucket they are taken to be spread evenly. What took
+/// longer than any bound took that bound.
 #[allow(clippy::cast_precision_loss)] // Of bounds and counts of a few seconds nothing is lost.
 fn quantile(counts: &[u64; DURATION_BOUNDS_US.len() + 1], part: f64) -> f64 {
     let rank = total(counts) as f64 * part;

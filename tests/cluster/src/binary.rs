@@ -12,9 +12,9 @@ use crate::switches::BINARY;
 /// How it is made, and how another one is chosen.
 const HOW: &str = "build it (`cargo build -p quorumwire-cli`), or name the one that is meant in";
 
-/// The program to test: the one that the environment names, else the one built beside this test, if it is as new as
-/// its sources. One that is named is not judged: it may be an earlier release, or have come without sources. This is
-/// decided once for a test program, so that an edit in its time does not tear it in two.
+/// The program to test: the one that the environment names, else the one built beside this test, if it is as
+/// new as its sources. One that is named is not judged: it may be an earlier release, or have come without
+/// sources. This is decided once for a test program, so that an edit in its time does not tear it in two.
 pub(crate) fn binary() -> Result<PathBuf> {
     static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| find().map_err(|error| format!("{error:#}")));
@@ -42,9 +42,9 @@ fn find() -> Result<PathBuf> {
     Ok(found)
 }
 
-/// Compares it with all that cargo has written down beside it: sources in Rust and C, headers, pages of the dashboard.
-/// Manifests are not among them. Cargo does not build anew for one that says the same as before, so their times prove
-/// nothing.
+/// Compares it with all that cargo has written down beside it: sources in Rust and C, headers, pages of the
+/// dashboard. Manifests are not among them. Cargo does not build anew for one that says the same as before,
+/// so their times prove nothing.
 pub fn must_be_as_new_as_its_sources(binary: &Path) -> Result<()> {
     let listing = binary.with_extension("d");
     let listed = fs::read_to_string(&listing).with_context(|| {
@@ -72,8 +72,8 @@ pub fn must_be_as_new_as_its_sources(binary: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files and folders behind the name of what was made of them, as a makefile has them: a blank within a name has a
-/// backslash in front.
+/// The files and folders behind the name of what was made of them, as a makefile has them: a blank within a
+/// name has a backslash in front.
 fn sources(listed: &str) -> Vec<PathBuf> {
     const BLANK: &str = "\u{0}";
     let list = listed.split_once(": ").map_or("", |(_, list)| list);

@@ -1,5 +1,5 @@
-//! A browser without a screen, driven by the `DevTools` protocol over a pair of pipes: no port, no driver program, gone
-//! when the test is. Loads, asks and draws; knows nothing of what pages say.
+//! A browser without a screen, driven by the `DevTools` protocol over a pair of pipes: no port, no driver
+//! program, gone when the test is. Loads, asks and draws; knows nothing of what pages say.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

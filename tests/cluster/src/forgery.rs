@@ -36,8 +36,8 @@ pub struct Forger {
 }
 
 impl Forger {
-    /// Has the key between replicas of this lineage that this secret file's first secret makes. To be made where it
-    /// shall send.
+    /// Has the key between replicas of this lineage that this secret file's first secret makes. To be made
+    /// where it shall send.
     pub fn with_secret(file: &Path, lineage: &str) -> Result<Self> {
         let text = fs::read_to_string(file)?;
         let value = |name: &str| {
@@ -172,8 +172,8 @@ fn packet_in(frame: &[u8], from: SocketAddr, to: SocketAddr) -> Option<&[u8]> {
 }
 
 impl Cluster<'_> {
-    /// Packets that the plane of `from` sends to that of `to`, as they arrive there. Not of planes in the kernel,
-    /// which take them before anybody can hear them.
+    /// Packets that the plane of `from` sends to that of `to`, as they arrive there. Not of planes in the
+    /// kernel, which take them before anybody can hear them.
     pub fn keep_packets(&self, from: u16, to: u16, count: usize) -> Result<Vec<Vec<u8>>> {
         let (from, at) = (self.plane(from), self.plane(to));
         self.network().run_in(Place::Replica(to), || {

@@ -215,8 +215,8 @@ impl Network {
         ip_in(&namespace, &format!("link set eth0 {settings}\n"))
     }
 
-    /// Makes a replica's interface a port of a bridge, `br0`, which has its addresses from now on: as on a machine
-    /// that runs others.
+    /// Makes a replica's interface a port of a bridge, `br0`, which has its addresses from now on: as on a
+    /// machine that runs others.
     pub fn put_on_bridge(&self, replica: u16) -> Result<()> {
         let place = Place::Replica(replica);
         let hardware = place.hardware_address();

@@ -1,4 +1,5 @@
-//! Limits on open files: of servers, when they start and while they run, and of the test that connects to them.
+//! Limits on open files: of servers, when they start and while they run, and of the test that connects to
+//! them.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +29,8 @@ impl Cluster<'_> {
         Ok(fs::read_dir(&path).with_context(|| path)?.count() as u64)
     }
 
-    /// From now on a replica may have no more files open than this; it keeps those that it has. What it might before.
+    /// From now on a replica may have no more files open than this; it keeps those that it has. What it might
+    /// before.
     pub fn limit_open_files(&self, id: u16, files: u64) -> Result<u64> {
         let pid = i32::try_from(self.pid(id)?)?;
         let pid = Pid::from_raw(pid).context("a process has an id")?;

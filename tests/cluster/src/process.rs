@@ -73,7 +73,8 @@ impl Process {
         Ok(process)
     }
 
-    /// Where to write what it is to read, and to read what it writes, if these are pipes and were not taken yet.
+    /// Where to write what it is to read, and to read what it writes, if these are pipes and were not taken
+    /// yet.
     pub fn take_pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
         self.child.stdin.take().zip(self.child.stdout.take())
     }

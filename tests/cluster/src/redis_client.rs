@@ -1,5 +1,5 @@
-//! A small Redis client that gives its answers in memcached's words, so that a load need not know which of the two it
-//! speaks. One connection, blocking, no retry of its own.
+//! A small Redis client that gives its answers in memcached's words, so that a load need not know which of
+//! the two it speaks. One connection, blocking, no retry of its own.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -26,7 +26,8 @@ const REFUSALS: [&str; 6] = [
     "ERR not executed",
 ];
 
-/// What a transaction says whose key had changed since it was watched, which may have been before it was read.
+/// What a transaction says whose key had changed since it was watched, which may have been before it was
+/// read.
 pub const CHANGED: &str = "CHANGED";
 
 /// What a server says.

@@ -1,5 +1,5 @@
-//! The environment variables that these tests obey. A wrong value is an error, and so is a name that no test knows: it
-//! is a slip of the pen, or would reach the servers as an option. What a switch does is not here.
+//! The environment variables that these tests obey. A wrong value is an error, and so is a name that no test
+//! knows: it is a slip of the pen, or would reach the servers as an option. What a switch does is not here.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

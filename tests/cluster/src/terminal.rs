@@ -1,4 +1,5 @@
-//! A terminal without a screen, and a program in it: what is typed goes in, and what would be seen can be read.
+//! A terminal without a screen, and a program in it: what is typed goes in, and what would be seen can be
+//! read.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

@@ -1,5 +1,5 @@
-//! A TLS client as strangers and ordinary clients have it: blocking, with the server's library and none of its
-//! code. Shows what it is told to, believes what it is told to.
+//! A TLS client as strangers and ordinary clients have it: blocking, with the server's library and none of
+//! its code. Shows what it is told to, believes what it is told to.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

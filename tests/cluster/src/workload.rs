@@ -43,8 +43,8 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(5);
 pub struct Load {
     /// Begins every key, so that loads on one cluster stay apart.
     pub prefix: &'static str,
-    /// Client threads, each with one connection and one request at a time. Every third connection is one to the
-    /// Redis port of the same replica.
+    /// Client threads, each with one connection and one request at a time. Every third connection is one to
+    /// the Redis port of the same replica.
     pub clients: u32,
     /// Keys; every fourth is a counter, every fourth is deleted at times, the rest is got, set and
     /// compared-and-set.

@@ -20,7 +20,8 @@ fn others(id: u16) -> [u16; 2] {
     [(id + 1) % 3, (id + 2) % 3]
 }
 
-/// Waits until a restarted replica says that it is ready: it is a full member again then, in another life than before.
+/// Waits until a restarted replica says that it is ready: it is a full member again then, in another life
+/// than before.
 fn wait_until_back(cluster: &Cluster<'_>, id: u16, old_incarnation: &str) -> Result<()> {
     cluster.wait_for_ready(&[id])?;
     let status = cluster.status(id)?;

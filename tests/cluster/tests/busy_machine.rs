@@ -1,6 +1,6 @@
-//! Nothing fails, but every processor is busy with other work: nobody may stand for election. How long a machine
-//! itself stands still is not ours, so the short run is given three tries, and the long one is a target of its own
-//! (`make soak-elections`).
+//! Nothing fails, but every processor is busy with other work: nobody may stand for election. How long a
+//! machine itself stands still is not ours, so the short run is given three tries, and the long one is a
+//! target of its own (`make soak-elections`).
 
 use std::collections::BTreeMap;
 use std::env;
@@ -89,8 +89,8 @@ fn counters(cluster: &Cluster<'_>) -> Result<BTreeMap<&'static str, u64>> {
     Ok(sums)
 }
 
-/// How often somebody has stood for election, or lost its place, within this time of load and busy processors.
-/// The keys are those of this run alone, for its history begins with nothing there.
+/// How often somebody has stood for election, or lost its place, within this time of load and busy
+/// processors. The keys are those of this run alone, for its history begins with nothing there.
 fn elections_while_busy(cluster: &Cluster<'_>, run: u32, lasts: Duration) -> Result<u64> {
     let prefix = format!("busy-{run}").leak();
     let load = Running::start(Load::modest(prefix), &cluster.targets(), seed());

@@ -1,4 +1,5 @@
-//! Replicas look for answers before they sleep while there is work, not without work, and never where they must not.
+//! Replicas look for answers before they sleep while there is work, not without work, and never where they
+//! must not.
 
 use anyhow::{Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
@@ -7,7 +8,8 @@ const LOOKS: &str = "busy_polls";
 const IN_VAIN: &str = "busy_polls_in_vain";
 const MESSAGES: &str = "peer_messages_out";
 
-/// Writes at most, one after the other, until somebody has looked; and so often somebody must have found something.
+/// Writes at most, one after the other, until somebody has looked; and so often somebody must have found
+/// something.
 const WRITES_MAX: u32 = 200_000;
 const FOUND_MIN: u64 = 100;
 /// Signs of life without any work, and how often somebody may have looked meanwhile.

@@ -1,5 +1,6 @@
-//! Servers whose clients must show a certificate (`client-tls-ca`), with Redis' own client, Python's for Redis
-//! and memcached, and the cluster's own library: who shows the right one is let in, and nobody else hears a word.
+//! Servers whose clients must show a certificate (`client-tls-ca`), with Redis' own client, Python's for
+//! Redis and memcached, and the cluster's own library: who shows the right one is let in, and nobody else
+//! hears a word.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,8 +14,8 @@ use quorumwire_cluster_tests::tls::{Shown, TlsClient};
 /// The one whose packages tools/setup installs.
 const DEBIANS_PYTHON: &str = "/usr/bin/python3";
 
-/// Writes by one protocol and reads by the other. Arguments: address, both ports, authorities, certificate, key;
-/// and a password, if there is one.
+/// Writes by one protocol and reads by the other. Arguments: address, both ports, authorities, certificate,
+/// key; and a password, if there is one.
 const PYTHON: &str = r#"
 import ssl, sys
 import pymemcache, redis

@@ -1,5 +1,5 @@
-//! The examples of docs/examples, as they stand there, against real clusters: with ordinary clients, and with a
-//! replica among the addresses that has died.
+//! The examples of docs/examples, as they stand there, against real clusters: with ordinary clients, and with
+//! a replica among the addresses that has died.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -118,8 +118,8 @@ except redis.RedisError:
     assert_eq!(serves.join().unwrap(), 1, "sent once");
 }
 
-/// A server of Redis clients that closes each connection where the answer to `EXEC` should come. It ends with a
-/// connection that says nothing, and tells how often it was asked.
+/// A server of Redis clients that closes each connection where the answer to `EXEC` should come. It ends with
+/// a connection that says nothing, and tells how often it was asked.
 fn loses_answers(listener: &TcpListener) -> usize {
     let mut transactions = 0;
     for stream in listener.incoming() {
@@ -171,7 +171,8 @@ fn the_rust_client_runs_its_example() {
     run_twice(&program, &[], Told::Own);
 }
 
-/// The example beside this program, where `cargo test --workspace` puts it, unless it is older than its sources.
+/// The example beside this program, where `cargo test --workspace` puts it, unless it is older than its
+/// sources.
 fn built_example() -> Option<String> {
     let me = std::env::current_exe().ok()?;
     let program = me.parent()?.parent()?.join("examples/stock");

@@ -10,7 +10,8 @@ use quorumwire_cluster_tests::cluster::{Durability, Plan, run_started};
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::workload::{Load, Running};
 
-/// What a page may take to show what has happened. A tick is a second; two cores that others use, too, may be slow.
+/// What a page may take to show what has happened. A tick is a second; two cores that others use, too, may be
+/// slow.
 const SHOWN_WITHIN: Duration = Duration::from_secs(30);
 const WIDE: u32 = 1280;
 const PHONE: u32 = 390;

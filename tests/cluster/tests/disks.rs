@@ -77,7 +77,8 @@ fn a_cluster_with_full_disks_says_so_and_recovers_when_space_returns() {
     });
 }
 
-/// Reads a key that lasts and one whose life has ended, at these replicas: only the second is refused, by itself.
+/// Reads a key that lasts and one whose life has ended, at these replicas: only the second is refused, by
+/// itself.
 fn read_past_the_end(cluster: &Cluster<'_>, living: &[u16]) -> Result<()> {
     for &id in living {
         let mut client = cluster.client(id)?;

@@ -1,5 +1,5 @@
-//! Strangers who begin TLS handshakes as fast as they can, at the peer ports and at those for clients, while the
-//! cluster serves: they get their share of its time and no more.
+//! Strangers who begin TLS handshakes as fast as they can, at the peer ports and at those for clients, while
+//! the cluster serves: they get their share of its time and no more.
 
 use std::collections::VecDeque;
 use std::io::Write as _;

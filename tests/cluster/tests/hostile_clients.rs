@@ -56,7 +56,8 @@ fn peak_mib(cluster: &Cluster<'_>, id: u16) -> Result<u64> {
     Ok(kib.context("VmHWM")?.parse::<u64>()? >> 10)
 }
 
-/// What a well-behaved client sees: so many writes, the slowest of them, and the most memory that a replica has had by then.
+/// What a well-behaved client sees: so many writes, the slowest of them, and the most memory that a replica
+/// has had by then.
 fn write(
     cluster: &Cluster<'_>,
     client: &mut Client,
@@ -215,7 +216,8 @@ fn probe(cluster: &Cluster<'_>, id: u16) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// How many turns a replica's event loop has had, and how many of them took longer than half an election timeout.
+/// How many turns a replica's event loop has had, and how many of them took longer than half an election
+/// timeout.
 fn turns(cluster: &Cluster<'_>, id: u16) -> Result<(u64, u64)> {
     let (_, metrics) = page_within(cluster.http(id), "/metrics", PROBE_TIMEOUT)?;
     let within = |bound: &str| -> Result<u64> {
@@ -227,8 +229,8 @@ fn turns(cluster: &Cluster<'_>, id: u16) -> Result<(u64, u64)> {
     Ok((all, all - within("0.2")?))
 }
 
-/// Each of these requests is milliseconds of work, and hundreds come at once: neither the leader nor its followers stop
-/// for them, and others are served in between.
+/// Each of these requests is milliseconds of work, and hundreds come at once: neither the leader nor its
+/// followers stop for them, and others are served in between.
 #[test]
 fn expensive_requests_keep_nobody_from_leading_and_others_are_served_meanwhile() {
     run_started(plan(), |cluster| {
@@ -299,7 +301,8 @@ fn expensive_requests_keep_nobody_from_leading_and_others_are_served_meanwhile()
     });
 }
 
-/// Each may hold some megabytes of answers; together they may not hold all that there is, whichever replica they ask.
+/// Each may hold some megabytes of answers; together they may not hold all that there is, whichever replica
+/// they ask.
 #[test]
 fn those_who_take_nothing_hold_no_more_together_than_they_may() {
     let mut plan = plan();
@@ -409,7 +412,8 @@ fn a_command_about_the_connection_has_few_words() {
                 ensure!(said == expected, "{first}, {count} times: {said}");
             }
         }
-        // As many as there may be; what has a limit of its own; and a transaction that is spoiled by too many.
+        // As many as there may be; what has a limit of its own; and a transaction that is spoiled by too
+        // many.
         ensure!(ask(&mut socket, &many("CLIENT KILL", "ID 9999", 63))? == ":0");
         ensure!(ask(&mut socket, &many("COMMAND GETKEYS MSET", "k v", 1000))? == "*1000");
         let mut socket = connect(cluster.redis(0))?;

@@ -1,5 +1,5 @@
-//! Data planes in the kernel outlive what happens to their interface, need no more than three capabilities, and
-//! leave nothing behind when their process is killed.
+//! Data planes in the kernel outlive what happens to their interface, need no more than three capabilities,
+//! and leave nothing behind when their process is killed.
 
 use anyhow::{Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run, run_started};

@@ -1,5 +1,5 @@
-//! Memcached clients over UDP whose reads and writes the plane in the kernel serves by itself, beside others that
-//! come over TCP.
+//! Memcached clients over UDP whose reads and writes the plane in the kernel serves by itself, beside others
+//! that come over TCP.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

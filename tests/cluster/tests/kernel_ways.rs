@@ -1,5 +1,5 @@
-//! The ways in which planes in the kernel take packets and make copies of them: with each, real servers endure losses and
-//! the end of their leader.
+//! The ways in which planes in the kernel take packets and make copies of them: with each, real servers
+//! endure losses and the end of their leader.
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run};
@@ -31,8 +31,8 @@ fn cloned(cluster: &Cluster<'_>) -> Result<u64> {
     ALL.into_iter().map(of).sum()
 }
 
-/// Frames are lost, the leader is killed, and comes again; with planes that run as said, by replica. Gives how many
-/// copies left behind the driver.
+/// Frames are lost, the leader is killed, and comes again; with planes that run as said, by replica. Gives
+/// how many copies left behind the driver.
 fn endure(cluster: &mut Cluster<'_>, expected: [&str; 3]) -> Result<u64> {
     let seed = seed();
     cluster.start_all()?;

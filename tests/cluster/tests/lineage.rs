@@ -1,4 +1,5 @@
-//! Two clusters of one name, and one cluster that was told two things: said at both sides, and nothing diverges.
+//! Two clusters of one name, and one cluster that was told two things: said at both sides, and nothing
+//! diverges.
 
 use std::time::{Duration, Instant};
 

@@ -10,12 +10,13 @@ use quorumwire_cluster_tests::slowness::{TENTH, while_slow};
 use quorumwire_cluster_tests::status::{Role, Status};
 use quorumwire_cluster_tests::workload::{Load, Running};
 
-/// How long a slow learner may take: nothing is won by waiting longer, and nothing is written while it stands still.
+/// How long a slow learner may take: nothing is won by waiting longer, and nothing is written while it stands
+/// still.
 const CAUGHT_UP_WITHIN: Duration = Duration::from_mins(2);
 /// So many times a value's length a learner receives of a snapshot for each value that is written meanwhile.
 const RECEIVED_FOR_ONE: u64 = 4;
-/// How often the log behind a snapshot may be gone once it is installed: a learner that is silent for long, as it may be
-/// on a busy machine, is not waited for.
+/// How often the log behind a snapshot may be gone once it is installed: a learner that is silent for long,
+/// as it may be on a busy machine, is not waited for.
 const OUTRUN_MAX: u64 = 2;
 
 fn wait_for_voters(cluster: &Cluster<'_>, expected: &[u16]) -> Result<()> {
@@ -166,8 +167,8 @@ impl Following {
         let Some(seen) = leader.followers.iter().find(|seen| seen.id == learner) else {
             return Ok(());
         };
-        // The bytes of a snapshot count once, though it may begin again: a new one is needed only behind one that was
-        // outrun.
+        // The bytes of a snapshot count once, though it may begin again: a new one is needed only behind one
+        // that was outrun.
         if outrun != self.outrun {
             (self.outrun, self.snapshot_bytes) = (outrun, 0);
         }

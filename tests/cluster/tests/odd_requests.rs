@@ -1,4 +1,5 @@
-//! Requests that are longer than they may be, that no client sends, or whose leader hangs: what is answered, and when.
+//! Requests that are longer than they may be, that no client sends, or whose leader hangs: what is answered,
+//! and when.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -107,8 +108,8 @@ fn long_reads_are_answered(cluster: &Cluster<'_>, id: u16) -> Result<()> {
     Ok(())
 }
 
-/// A write that was on its way to a leader that hangs is answered when another leads, and not when its connection is
-/// given up, which takes much longer.
+/// A write that was on its way to a leader that hangs is answered when another leads, and not when its
+/// connection is given up, which takes much longer.
 fn a_hanging_leader_is_not_waited_for(cluster: &mut Cluster<'_>, leader: u16) -> Result<()> {
     let follower = (leader + 1) % 3;
     let mut socket = connect(cluster.memcached(follower))?;
@@ -133,7 +134,8 @@ fn a_hanging_leader_is_not_waited_for(cluster: &mut Cluster<'_>, leader: u16) ->
     cluster.resume(leader)
 }
 
-/// Nothing is kept for a client that speaks UDP, so it hears at once that nobody leads; not that it asks for too much.
+/// Nothing is kept for a client that speaks UDP, so it hears at once that nobody leads; not that it asks for
+/// too much.
 fn datagrams_hear_that_there_is_no_leader(cluster: &Cluster<'_>, alone: u16) -> Result<()> {
     cluster.wait_for("the leader to be missed", || {
         Ok(cluster.status(alone)?.leader.is_none())

@@ -1,5 +1,5 @@
-//! Limits on open files: connections, however many there are, take no descriptor that the replica needs for its log,
-//! and wait where there is none.
+//! Limits on open files: connections, however many there are, take no descriptor that the replica needs for
+//! its log, and wait where there is none.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

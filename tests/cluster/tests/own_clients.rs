@@ -1,5 +1,5 @@
-//! The client library against real clusters: leaders die, connections are cut, answers get lost, and each command
-//! runs once; what the client says of it is so.
+//! The client library against real clusters: leaders die, connections are cut, answers get lost, and each
+//! command runs once; what the client says of it is so.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

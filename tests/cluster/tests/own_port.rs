@@ -1,5 +1,6 @@
-//! The port of the own protocol, and what may come to it: garbage, half of something, too much, nothing at all. It
-//! is closed with a reason that is counted, unknown clients get nothing, and everybody else is served meanwhile.
+//! The port of the own protocol, and what may come to it: garbage, half of something, too much, nothing at
+//! all. It is closed with a reason that is counted, unknown clients get nothing, and everybody else is served
+//! meanwhile.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};

@@ -93,7 +93,8 @@ fn what_is_sent_ahead_is_in_order_where_reads_ask_a_majority() {
     are_answered_in_order(plan);
 }
 
-/// The leader stands still again and again, and is without a lease when it goes on with what has come meanwhile.
+/// The leader stands still again and again, and is without a lease when it goes on with what has come
+/// meanwhile.
 #[test]
 fn what_is_sent_ahead_is_in_order_where_leases_run_out() {
     let mut plan = Plan::steady(3, Durability::Memory);
@@ -138,8 +139,8 @@ fn a_read_without_a_lease_shows_what_was_before_the_write_behind_it() {
     });
 }
 
-/// A leader that took reads and a write behind them, and was replaced before it could answer: the new leader has the
-/// write, and would show it.
+/// A leader that took reads and a write behind them, and was replaced before it could answer: the new leader
+/// has the write, and would show it.
 #[test]
 fn reads_do_not_show_the_write_behind_them_when_another_leader_commits_it() {
     const BEHIND: usize = 48;
@@ -188,8 +189,8 @@ fn reads_do_not_show_the_write_behind_them_when_another_leader_commits_it() {
     });
 }
 
-/// A write that was passed on to a leader that hangs is never carried out behind what its client sent after it, and
-/// a read between the two shows that it was not.
+/// A write that was passed on to a leader that hangs is never carried out behind what its client sent after
+/// it, and a read between the two shows that it was not.
 #[test]
 fn a_read_behind_a_write_that_hangs_shows_what_came_of_it() {
     let mut plan = Plan::new(3, Durability::Memory);
@@ -232,8 +233,8 @@ fn a_read_behind_a_write_that_hangs_shows_what_came_of_it() {
     });
 }
 
-/// A write is held up on its way to the leader until others have led, carried out what its client sent behind it, and given
-/// leadership back: it is refused then.
+/// A write is held up on its way to the leader until others have led, carried out what its client sent behind
+/// it, and given leadership back: it is refused then.
 #[test]
 fn a_write_that_comes_after_others_have_led_is_not_carried_out_behind_a_later_one() {
     const ATTEMPTS: usize = 5;
@@ -293,7 +294,8 @@ fn delay_a_request(
     network.heal()
 }
 
-/// A memcached client that wins a stale item writes that it did. One whose request comes late has won already.
+/// A memcached client that wins a stale item writes that it did. One whose request comes late has won
+/// already.
 fn delay_a_win(cluster: &Cluster<'_>, ids: [u16; 3]) -> Result<()> {
     let [leader, follower, _] = ids;
     let mut pipe = Pipe::connect(cluster.memcached(follower))?;
@@ -594,8 +596,8 @@ fn one_line_of_many_keys_costs_a_follower_bounded_memory() {
     one_line_unread(|[_, follower]| follower);
 }
 
-/// A follower passes the leader's answer on, and a message between replicas holds less than a client might ask
-/// for.
+/// A follower passes the leader's answer on, and a message between replicas holds less than a client might
+/// ask for.
 #[test]
 fn an_answer_too_long_for_a_message_is_an_error_and_changes_nothing() {
     run_started(Plan::steady(3, Durability::Memory), |cluster| {

@@ -1,5 +1,5 @@
-//! What the secret file is worth to a thief: where replicas speak TLS they agree on the keys between their planes,
-//! and a packet made with the file's key is nobody's; where they do not, the file is all there is.
+//! What the secret file is worth to a thief: where replicas speak TLS they agree on the keys between their
+//! planes, and a packet made with the file's key is nobody's; where they do not, the file is all there is.
 
 use std::time::Duration;
 
@@ -139,8 +139,8 @@ fn without_tls_whoever_has_the_secret_speaks_as_a_replica() {
     });
 }
 
-/// What was recorded in one fast term is not even looked at in another, which has another key. Only terms that are
-/// both odd or both even say so: under the other number there is no key at all.
+/// What was recorded in one fast term is not even looked at in another, which has another key. Only terms
+/// that are both odd or both even say so: under the other number there is no key at all.
 #[test]
 fn each_fast_term_has_a_key_of_its_own() {
     let seed = seed();

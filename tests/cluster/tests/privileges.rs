@@ -1,5 +1,5 @@
-//! Servers that are started as root become another user at once, keep the capabilities that their plane takes and
-//! no others, and do everything that they do as root.
+//! Servers that are started as root become another user at once, keep the capabilities that their plane takes
+//! and no others, and do everything that they do as root.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown};

@@ -1,5 +1,5 @@
-//! What takes long says how far it is: commands that work on folders, a server's start, a snapshot on its way.
-//! Whoever has the work is made slow, so that it takes long on any machine.
+//! What takes long says how far it is: commands that work on folders, a server's start, a snapshot on its
+//! way. Whoever has the work is made slow, so that it takes long on any machine.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -53,8 +53,8 @@ fn one_store_stands_behind_both_protocols_at_every_replica() {
     });
 }
 
-/// A follower asks the leader what is watched; what was asked before a `RESET` or a `DISCARD` must not be taken for what is
-/// asked after.
+/// A follower asks the leader what is watched; what was asked before a `RESET` or a `DISCARD` must not be
+/// taken for what is asked after.
 #[test]
 fn what_was_watched_before_a_reset_is_not_what_is_watched_after_it() {
     run_started(Plan::steady(3, Durability::Memory), |cluster| {
@@ -74,8 +74,8 @@ fn what_was_watched_before_a_reset_is_not_what_is_watched_after_it() {
     });
 }
 
-/// A read that cannot be passed on is answered like any other: what waits for it goes on, and a client that wants no
-/// answers gets none.
+/// A read that cannot be passed on is answered like any other: what waits for it goes on, and a client that
+/// wants no answers gets none.
 #[test]
 fn what_is_behind_a_read_that_is_refused_is_answered() {
     let mut plan = Plan::steady(3, Durability::Memory);
@@ -120,8 +120,8 @@ fn a_write_without_a_way_back_for_its_answer_says_that_it_was_carried_out() {
         for key in 0..KEYS {
             let () = at_leader.set(key, &large)?;
         }
-        // One connection has but a few of them on their way at once. The leader has all of them to answer before the
-        // follower takes the first.
+        // One connection has but a few of them on their way at once. The leader has all of them to answer
+        // before the follower takes the first.
         let forwarded = |cluster: &Cluster<'_>| cluster.counter(follower, "forwarded_to_leader");
         let applied = |cluster: &Cluster<'_>| cluster.counter(leader, "entries_applied");
         let (forwarded_before, applied_before) = (forwarded(cluster)?, applied(cluster)?);

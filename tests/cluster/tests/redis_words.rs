@@ -1,5 +1,5 @@
-//! Commands about connections and the server, asked of a replica and of Redis itself: the same bytes come back. Where
-//! the two differ on purpose stands in `docs/clients.md`, and here what is said instead.
+//! Commands about connections and the server, asked of a replica and of Redis itself: the same bytes come
+//! back. Where the two differ on purpose stands in `docs/clients.md`, and here what is said instead.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -108,7 +108,8 @@ fn without_numbers(text: &str) -> String {
     shown
 }
 
-/// Answered by both with the same bytes, in either version of the protocol. Several of a line go to one connection.
+/// Answered by both with the same bytes, in either version of the protocol. Several of a line go to one
+/// connection.
 const SAME: &[&str] = &[
     "CLIENT",
     "CLIENT FOO",

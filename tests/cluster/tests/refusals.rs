@@ -1,5 +1,5 @@
-//! What makes no sense at the ports of memcached and Redis clients is refused, and counted under its reason, while
-//! others are served.
+//! What makes no sense at the ports of memcached and Redis clients is refused, and counted under its reason,
+//! while others are served.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

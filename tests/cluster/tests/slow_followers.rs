@@ -38,13 +38,13 @@ const PHASE_MAX: Duration = Duration::from_mins(1);
 /// Memory that the leader may have at most. What it writes meanwhile is more than that: it does not keep all
 /// of it for the slow one.
 const LEADER_BYTES_MAX: u64 = 256 << 20;
-/// No write takes longer while a follower is slow, or three times as long as any did before. It is no benchmark: other
-/// processes run here, too.
+/// No write takes longer while a follower is slow, or three times as long as any did before. It is no
+/// benchmark: other processes run here, too.
 const SLOWEST_MAX: Duration = Duration::from_secs(1);
 /// A machine that itself stands still for a moment is none of this.
 const ELECTION_TIMEOUT_MS: &str = "2000";
-/// With a slow follower writes are at least this part of what they are without, in percent. If it were waited for,
-/// they would be a tenth.
+/// With a slow follower writes are at least this part of what they are without, in percent. If it were waited
+/// for, they would be a tenth.
 const RATE_PERCENT_MIN: u64 = 40;
 
 /// How far behind the leader saw a follower while this ran, in entries.

@@ -1,5 +1,5 @@
-//! A leader that leads and cannot commit, because all voters must have a write and one is away: clients are told so in
-//! time, whatever they asked for, and those that go leave nothing behind.
+//! A leader that leads and cannot commit, because all voters must have a write and one is away: clients are
+//! told so in time, whatever they asked for, and those that go leave nothing behind.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -70,8 +70,8 @@ fn reads_of_a_leader_that_cannot_commit_are_refused_in_time() {
     });
 }
 
-/// A leader has the answer to what a follower passed on when the follower is another process already, whose requests are
-/// others.
+/// A leader has the answer to what a follower passed on when the follower is another process already, whose
+/// requests are others.
 #[test]
 fn a_restarted_follower_takes_no_answer_for_another_request() {
     let mut plan = Plan::steady(3, Durability::Sync);

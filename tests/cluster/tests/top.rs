@@ -9,7 +9,8 @@ use quorumwire_cluster_tests::terminal::Terminal;
 use quorumwire_cluster_tests::workload::{Load, Running};
 use rustix::process::Signal;
 
-/// What the screen may take to show what has happened. A tick is a second; two cores that others use, too, may be slow.
+/// What the screen may take to show what has happened. A tick is a second; two cores that others use, too,
+/// may be slow.
 const SHOWN_WITHIN: Duration = Duration::from_secs(30);
 /// Lines and columns.
 const SIZE: (u16, u16) = (30, 132);

@@ -170,7 +170,8 @@ pub fn a_follower_sends_requests_on<F: Fabric>() {
     assert_eq!(cluster.hosts[0].entries.len(), 2);
 }
 
-/// What speaks another protocol is the host's, engaged or not. The plane itself does not answer; its host may.
+/// What speaks another protocol is the host's, engaged or not. The plane itself does not answer; its host
+/// may.
 pub fn foreign_datagrams_are_the_hosts<F: Fabric>() {
     let mut cluster = Cluster::<F>::engaged(2);
     let set = b"\x00\x01\x00\x00\x00\x01\x00\x00set k 0 0 1\r\nx\r\n";

@@ -190,8 +190,8 @@ pub fn a_full_window_takes_no_more<F: Fabric>() {
     cluster.assert_all_committed(8);
 }
 
-/// What is on its way to all others fits into the ring of a network device, however large a window was asked for: three
-/// quarters of 256 frames, two for each entry.
+/// What is on its way to all others fits into the ring of a network device, however large a window was asked
+/// for: three quarters of 256 frames, two for each entry.
 pub fn no_more_is_on_its_way_than_a_device_holds<F: Fabric>() {
     let mut cluster = full::<F>(1024, 1024, 96);
     cluster.settle();

@@ -1,5 +1,6 @@
-//! How random bytes become something that a parser would take for real, and how often what came of it. The targets
-//! are in `tests/` and in `src/` of `node/`, `ops/` and `cli/`; bytes to begin with are committed beside them (README.md).
+//! How random bytes become something that a parser would take for real, and how often what came of it. The
+//! targets are in `tests/` and in `src/` of `node/`, `ops/` and `cli/`; bytes to begin with are committed
+//! beside them (README.md).
 
 mod target;
 mod vectors;
@@ -22,8 +23,8 @@ pub const ITERATIONS_OF_SMALL: usize = 200_000;
 /// Longest input.
 pub const INPUT_BYTES_MAX: usize = 512;
 
-/// Input as it came, if its first byte is a character's; else a script: each further byte names one of `words`, or
-/// says that the byte behind it stands for itself.
+/// Input as it came, if its first byte is a character's; else a script: each further byte names one of
+/// `words`, or says that the byte behind it stands for itself.
 #[must_use]
 pub fn grown<'a>(input: &'a [u8], words: &[&[u8]]) -> Cow<'a, [u8]> {
     match input.split_first() {

@@ -1,5 +1,5 @@
-//! What all targets have in common: seeds that are committed, what is made of them, progress, and where an input that
-//! fails is kept. Knows nothing of what is parsed.
+//! What all targets have in common: seeds that are committed, what is made of them, progress, and where an
+//! input that fails is kept. Knows nothing of what is parsed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,8 @@ const CHANGES_MAX: u8 = 8;
 const SAID_EVERY: Duration = Duration::from_secs(5);
 /// An input that is still under way at so many looks hangs.
 const HANGS_AFTER: u32 = 60;
-/// Pause between two looks at what is under way: whoever stands still, as in a debugger, does not look either.
+/// Pause between two looks at what is under way: whoever stands still, as in a debugger, does not look
+/// either.
 const LOOKS_AFTER: Duration = Duration::from_secs(1);
 /// If this is 1, seeds are written instead of compared.
 const ACCEPT: &str = "QUORUMWIRE_ACCEPT";
@@ -25,9 +26,9 @@ const ACCEPT: &str = "QUORUMWIRE_ACCEPT";
 /// Bytes of a corpus, and the name of their file.
 pub type Seed = (&'static str, Vec<u8>);
 
-/// Runs a target: `fuzz!("name", seeds, iterations, bytes_max, |input: &[u8]| ...)`. What `seeds` says lies in
-/// `__fuzz__/name/corpus/` beside the source, where there may be more. All of it is run first, then random bytes, and
-/// beside each of these a seed that they change.
+/// Runs a target: `fuzz!("name", seeds, iterations, bytes_max, |input: &[u8]| ...)`. What `seeds` says lies
+/// in `__fuzz__/name/corpus/` beside the source, where there may be more. All of it is run first, then random
+/// bytes, and beside each of these a seed that they change.
 #[macro_export]
 macro_rules! fuzz {
     ($name:literal, $seeds:expr, $iterations:expr, $bytes_max:expr, $taken:expr) => {{

@@ -1,5 +1,5 @@
-//! A backup that somebody hands in: it is read as it was written, or refused for what is wrong with it, and no byte of
-//! what is damaged is given out.
+//! A backup that somebody hands in: it is read as it was written, or refused for what is wrong with it, and
+//! no byte of what is damaged is given out.
 
 use std::io::{Read as _, Write as _};
 

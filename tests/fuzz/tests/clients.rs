@@ -1,5 +1,5 @@
-//! Frames between clients and replicas: what a server takes from anybody, and what a client takes from what claims to
-//! be a server.
+//! Frames between clients and replicas: what a server takes from anybody, and what a client takes from what
+//! claims to be a server.
 
 use std::time::Duration;
 
@@ -79,7 +79,8 @@ fn client_seeds() -> Vec<Seed> {
     seeds
 }
 
-/// Whole messages come out as they went in, what is announced is within its limits, and nothing else is taken.
+/// Whole messages come out as they went in, what is announced is within its limits, and nothing else is
+/// taken.
 #[test]
 fn client_frames() {
     let outcomes = Outcomes::default();
@@ -244,7 +245,8 @@ fn newest(machine: &mut Machine, before: Option<LinkId>) -> Option<LinkId> {
     newest
 }
 
-/// Whatever a server says, each request has one result by its deadline, and the client never turns without rest.
+/// Whatever a server says, each request has one result by its deadline, and the client never turns without
+/// rest.
 #[test]
 fn what_servers_say() {
     let outcomes = Outcomes::default();

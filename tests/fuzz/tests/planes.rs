@@ -1,5 +1,5 @@
-//! What a client of data planes takes from whoever answers: signed answers in any order, repeated, contradicting, of
-//! other commands, and bytes that nobody signed. What it says of each command is so.
+//! What a client of data planes takes from whoever answers: signed answers in any order, repeated,
+//! contradicting, of other commands, and bytes that nobody signed. What it says of each command is so.
 
 use quorumwire_client::planes::{ClientKeys, Error, Requests, Settings, Ticket, WINDOW, lineage};
 use quorumwire_fastpath::{Engine, Options, Outbox, PIECE_BYTES_MAX};

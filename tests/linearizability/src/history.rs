@@ -39,8 +39,8 @@ pub enum Answer {
     NotStored,
     /// To a cas: something else is there.
     Exists,
-    /// To a cas that does not say which of the two: something else is there, or nothing. So answers Redis to a
-    /// transaction whose watched key has changed.
+    /// To a cas that does not say which of the two: something else is there, or nothing. So answers Redis to
+    /// a transaction whose watched key has changed.
     Differs,
     /// To a cas, delete or increment: nothing is there.
     NotFound,

@@ -153,8 +153,8 @@ fn coding(out: &mut String, schema: &Schema) -> std::fmt::Result {
     writeln!(out, "}}")
 }
 
-/// What stands in the place of bytes one by one in a program for the kernel: compilers do not put those together
-/// there, and its verifier knows where a number need not be aligned.
+/// What stands in the place of bytes one by one in a program for the kernel: compilers do not put those
+/// together there, and its verifier knows where a number need not be aligned.
 const IN_KERNEL: &str = "#if defined(__bpf__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__";
 
 /// A function that reads one big-endian number; bytes are put together one by one, since a packet's

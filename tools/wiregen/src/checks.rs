@@ -1,5 +1,5 @@
-//! The checks of `fastpath/checks.toml`: their names, and the reasons of what they refuse, for the C that makes
-//! them and for the tests in Rust that leave them out one at a time.
+//! The checks of `fastpath/checks.toml`: their names, and the reasons of what they refuse, for the C that
+//! makes them and for the tests in Rust that leave them out one at a time.
 use crate::comment;
 use crate::names::{camel, upper};
 use crate::schema::{Schema, check_doc, check_name};

@@ -1,5 +1,6 @@
-//! The model of a `shared.toml`: structures in memory, numbers and counters that C and Rust have in common. What a
-//! generator gets has unique names, and structures with the offsets and sizes that every compiler gives them.
+//! The model of a `shared.toml`: structures in memory, numbers and counters that C and Rust have in common.
+//! What a generator gets has unique names, and structures with the offsets and sizes that every compiler
+//! gives them.
 pub mod c;
 pub mod rust;
 #[cfg(test)]

@@ -23,8 +23,8 @@ pub fn parse(buffer: &[u8]) -> Parsed<'_> {
     parse_on(buffer, 0)
 }
 
-/// The same for a buffer that has grown: so many of its first bytes were searched in vain for the end of a line. A long
-/// line that comes byte by byte is searched once, not once for each byte.
+/// The same for a buffer that has grown: so many of its first bytes were searched in vain for the end of a
+/// line. A long line that comes byte by byte is searched once, not once for each byte.
 #[must_use]
 pub fn parse_on(buffer: &[u8], searched: usize) -> Parsed<'_> {
     match buffer.first() {
@@ -151,9 +151,9 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Whether it is a line at the head of an HTTP request: a browser can be made to send one here by somebody else's
-    /// page, with requests for us in its body. Memcached, too, looks for the version at its end; the host is named in
-    /// each, whatever its first line.
+    /// Whether it is a line at the head of an HTTP request: a browser can be made to send one here by
+    /// somebody else's page, with requests for us in its body. Memcached, too, looks for the version at its
+    /// end; the host is named in each, whatever its first line.
     fn is_of_browser(&self) -> bool {
         let words = self.line.split(|&byte| byte == b' ');
         let mut words = words.filter(|word| !word.is_empty());

@@ -1,4 +1,5 @@
-//! What a command is written with, as `COMMAND DOCS` tells it: clients make their hints of that. Checks no request.
+//! What a command is written with, as `COMMAND DOCS` tells it: clients make their hints of that. Checks no
+//! request.
 use super::{Resp, reply};
 
 /// One argument, or a choice or a sequence of several.

@@ -25,14 +25,14 @@ const HELP: [&str; 17] = [
     "    Print this help.",
 ];
 
-/// The names and documents of all commands and subcommands in one version of the protocol: they are long, and do not
-/// change.
+/// The names and documents of all commands and subcommands in one version of the protocol: they are long, and
+/// do not change.
 type Documents = LazyLock<BTreeMap<&'static str, Vec<u8>>>;
 static DOCUMENTS_IN_2: Documents = LazyLock::new(|| documented(Resp::V2));
 static DOCUMENTS_IN_3: Documents = LazyLock::new(|| documented(Resp::V3));
 
-/// Answers `COMMAND` and its subcommands with at most so many bytes, or says that they would be more; whatever is no
-/// such command with its error. What would be too long is hardly begun.
+/// Answers `COMMAND` and its subcommands with at most so many bytes, or says that they would be more;
+/// whatever is no such command with its error. What would be too long is hardly begun.
 pub fn answer_command(words: &Words<'_>, resp: Resp, bytes_max: usize, out: &mut Vec<u8>) {
     let start = out.len();
     answer(words, resp, bytes_max, out);

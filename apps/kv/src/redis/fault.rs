@@ -25,8 +25,8 @@ pub(crate) struct Answer<'o> {
 /// How much of a client's word a fault repeats, in bytes.
 const WORD_BYTES_MAX: usize = 64;
 
-/// The start of a client's word as a fault repeats it, with question marks for what is no text. An error has blanks
-/// for the ends of lines.
+/// The start of a client's word as a fault repeats it, with question marks for what is no text. An error has
+/// blanks for the ends of lines.
 pub(crate) fn repeated(word: &[u8]) -> String {
     let start = &word[..word.len().min(WORD_BYTES_MAX)];
     let mut text = String::new();
@@ -71,8 +71,8 @@ impl Answer<'_> {
         }
     }
 
-    /// Before so much work is done, or behind what is not known before and done to one value at most. Once there is
-    /// too much, nothing more is done for this request or transaction.
+    /// Before so much work is done, or behind what is not known before and done to one value at most. Once
+    /// there is too much, nothing more is done for this request or transaction.
     pub(crate) fn spend(&mut self, work: usize) -> Outcome {
         let left = self.work_left.checked_sub(work);
         self.work_left = left.unwrap_or(0);

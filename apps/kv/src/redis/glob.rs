@@ -18,8 +18,8 @@ impl<'a> Glob<'a> {
         self.matches_counting(text, &mut 0)
     }
 
-    /// The same; adds how many bytes of the pattern were compared, which is at most in the order of the product of
-    /// both lengths.
+    /// The same; adds how many bytes of the pattern were compared, which is at most in the order of the
+    /// product of both lengths.
     pub(crate) fn matches_counting(self, text: &[u8], steps: &mut usize) -> bool {
         let pattern = self.0;
         if pattern == b"*" {

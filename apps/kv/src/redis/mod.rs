@@ -56,8 +56,8 @@ pub const REQUEST_BYTES_MAX: usize = crate::COMMAND_BYTES_MAX - script::HEADER_B
 /// Most words of one request.
 pub const WORDS_MAX: usize = 1 << 17;
 
-/// Words of a request that is refused for its length, thrown away to find the next one; with more of them the connection
-/// ends. So many Redis took of one request up to version 6.
+/// Words of a request that is refused for its length, thrown away to find the next one; with more of them the
+/// connection ends. So many Redis took of one request up to version 6.
 pub const WORDS_SKIPPED_MAX: usize = 1 << 20;
 
 /// Longest of these words, in bytes: the longest string that Redis takes unless it is told otherwise.

@@ -201,8 +201,8 @@ fn words(buffer: &[u8], count: usize, start: usize) -> Parsed<'_> {
     }
 }
 
-/// How many bytes the word has that begins here, and where its line ends; `None`: that is not there yet. Longer than Redis
-/// lets any string be is nothing that anybody can mean.
+/// How many bytes the word has that begins here, and where its line ends; `None`: that is not there yet.
+/// Longer than Redis lets any string be is nothing that anybody can mean.
 pub(super) fn header(text: &[u8]) -> Result<Option<(usize, usize)>, Broken> {
     let (number, end) = match length(text, b'$') {
         Length::Known { number, end } => (number, end),
@@ -255,8 +255,8 @@ fn line(buffer: &[u8]) -> Parsed<'_> {
     }
 }
 
-/// Whether a line is the first of an HTTP request, whatever its method: at a name that it has made ours, a page may
-/// choose one that is a command.
+/// Whether a line is the first of an HTTP request, whatever its method: at a name that it has made ours, a
+/// page may choose one that is a command.
 fn is_head_of_browsers(words: &[Vec<u8>]) -> bool {
     matches!(words, [_, _, version] if version.starts_with(b"HTTP/"))
 }

@@ -1,5 +1,5 @@
-//! The rest of a request that is refused for its length: thrown away as it comes, so that the next request is found
-//! behind it. Keeps none of its bytes.
+//! The rest of a request that is refused for its length: thrown away as it comes, so that the next request is
+//! found behind it. Keeps none of its bytes.
 use super::WORDS_BYTES_SKIPPED_MAX;
 use super::parse::{Broken, header};
 
@@ -29,7 +29,8 @@ pub enum Skipped {
         /// They are to be thrown away.
         consumed: usize,
     },
-    /// What comes is no words, or more of them than anybody can mean: where the next request starts is not known.
+    /// What comes is no words, or more of them than anybody can mean: where the next request starts is not
+    /// known.
     Broken(Broken),
 }
 

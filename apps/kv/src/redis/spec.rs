@@ -215,7 +215,8 @@ pub fn why_refused(words: &Words<'_>) -> WhyRefused {
     }
 }
 
-/// The row of the command, or of the subcommand if it has some; or the answer to what is none, as a whole error.
+/// The row of the command, or of the subcommand if it has some; or the answer to what is none, as a whole
+/// error.
 pub fn find(words: &Words<'_>) -> Result<&'static Spec, Vec<u8>> {
     let mut first_words = words.iter();
     let name = first_words.next().unwrap_or_default();

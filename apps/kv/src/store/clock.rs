@@ -11,8 +11,8 @@ use crate::Key;
 use crate::memcached::Read;
 use crate::redis::{Kind, Resp, VERSIONS, Words, find};
 
-/// A read that names no key shows what is overdue for up to this long, in milliseconds: where many items end it
-/// would wait for one after the other.
+/// A read that names no key shows what is overdue for up to this long, in milliseconds: where many items end
+/// it would wait for one after the other.
 const OVERDUE_SHOWN_MS: u64 = 1000;
 
 /// Items that may have ended which such a read looks at, at most.
@@ -43,8 +43,8 @@ impl Moment {
 }
 
 impl Store {
-    /// Milliseconds that an item has left, at the moment that reads are answered at; `None` if it has no end, or is
-    /// not there.
+    /// Milliseconds that an item has left, at the moment that reads are answered at; `None` if it has no end,
+    /// or is not there.
     #[must_use]
     pub fn left_ms(&self, key: Key<'_>) -> Option<i64> {
         let item = self.live(key).filter(|item| item.deadline_ms != NEVER)?;

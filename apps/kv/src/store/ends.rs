@@ -1,5 +1,6 @@
-//! What ends when: sums of items by the end of their lives, and how many of them a span of time ends, in about as many
-//! steps however many ends there are in it. After a long standstill one tick of the log passes all of them.
+//! What ends when: sums of items by the end of their lives, and how many of them a span of time ends, in
+//! about as many steps however many ends there are in it. After a long standstill one tick of the log passes
+//! all of them.
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -10,7 +11,8 @@ const LEVEL_BITS: u32 = 12;
 /// Spans of one millisecond, of 4 seconds and of 4.7 hours.
 const LEVELS: usize = 3;
 
-/// Sums by level and span. Those of spans that are over are nobody's any more, and are removed a few at a time.
+/// Sums by level and span. Those of spans that are over are nobody's any more, and are removed a few at a
+/// time.
 #[derive(Debug, Default)]
 pub(super) struct Ends([BTreeMap<u64, Sum>; LEVELS]);
 

@@ -1,5 +1,5 @@
-//! What is done at the memory limit: what is refused, and what goes. The same on every replica, at the same entry of
-//! the log.
+//! What is done at the memory limit: what is refused, and what goes. The same on every replica, at the same
+//! entry of the log.
 use super::memory::{Footprint, MemoryLimit, MemoryPolicy, Rank, Sorted, rank};
 use super::shards::Position;
 use super::work_done::PER_ITEM_RANKED;
@@ -18,8 +18,8 @@ impl Store {
         self.memory.limit
     }
 
-    /// What a command is told that needs memory, while the items take more than the limit. Those that only need
-    /// some if there is no item, or if a number grows, look at that themselves.
+    /// What a command is told that needs memory, while the items take more than the limit. Those that only
+    /// need some if there is no item, or if a number grows, look at that themselves.
     pub(super) fn refusal(command: &Command<'_>) -> Option<&'static [u8]> {
         match command {
             Command::Set(_)
@@ -42,8 +42,8 @@ impl Store {
         }
     }
 
-    /// Not in a session, in which clients of data planes speak, too: what a plane had answered meanwhile could be
-    /// refused afterwards.
+    /// Not in a session, in which clients of data planes speak, too: what a plane had answered meanwhile
+    /// could be refused afterwards.
     pub(super) fn change_memory(&mut self, change: &MemoryChange, at: At) -> &'static [u8] {
         if at.awaits_time {
             return reply::NOT_BY_THE_PLANE;

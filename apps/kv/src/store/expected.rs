@@ -1,6 +1,6 @@
-//! What a request is likely to cost, said before anybody carries it out: so that one client's expensive ones do not
-//! stand in the log one behind the other, before those of all others. A guess from the values of now. What nearly all
-//! requests are costs nothing here, not even a look at the store.
+//! What a request is likely to cost, said before anybody carries it out: so that one client's expensive ones
+//! do not stand in the log one behind the other, before those of all others. A guess from the values of now.
+//! What nearly all requests are costs nothing here, not even a look at the store.
 use super::Store;
 use super::redis::work::{
     FREED_SHARE, PER_DIGIT, PER_KEY_SEEN, PER_PATTERN_STEP, PER_PIECE, PER_WORD,
@@ -70,7 +70,8 @@ impl Command<'_> {
 }
 
 impl Store {
-    /// What a write is likely to be in work, in the measure of [`WORK_MAX`], beside its own bytes: 0 if that is little.
+    /// What a write is likely to be in work, in the measure of [`WORK_MAX`], beside its own bytes: 0 if that
+    /// is little.
     #[must_use]
     pub fn expected_work(&self, command: &Command<'_>) -> usize {
         Estimate::From(self).of_command(command)
@@ -213,8 +214,8 @@ impl Estimate<'_> {
         bytes.sum()
     }
 
-    /// How long a value is at least once it is written. A place is one of bytes, of bits, or of fields of up to 64 of these:
-    /// the most that it can be is taken.
+    /// How long a value is at least once it is written. A place is one of bytes, of bits, or of fields of up
+    /// to 64 of these: the most that it can be is taken.
     fn growth(self, words: &Words<'_>) -> usize {
         let places = words.iter().skip(2).filter_map(|word| {
             let (word, factor) = match word.strip_prefix(b"#") {

@@ -1,6 +1,6 @@
-//! What is nobody's any more: items whose end has come, and what was thrown away with everything. How far its removal got
-//! is no part of the state. But no write may outrun it, else there would be no limit to the memory that is held for
-//! nothing.
+//! What is nobody's any more: items whose end has come, and what was thrown away with everything. How far its
+//! removal got is no part of the state. But no write may outrun it, else there would be no limit to the
+//! memory that is held for nothing.
 use super::alarms::{self, Alarms};
 use super::awaiting::Awaiting;
 use super::ends::Ends;
@@ -60,8 +60,8 @@ impl Discarded {
 }
 
 impl Store {
-    /// What was thrown away whole since the last time, for whoever can free it elsewhere. The next command frees what
-    /// nobody has taken by then.
+    /// What was thrown away whole since the last time, for whoever can free it elsewhere. The next command
+    /// frees what nobody has taken by then.
     pub fn take_discarded(&mut self) -> Option<Discarded> {
         if self.gone.discarded.is_empty() {
             return None;
@@ -120,8 +120,8 @@ impl Store {
         }
     }
 
-    /// Looks at what is due: at as many as were given an end since the last time, and some more; and on, as long as
-    /// all items together take more than when some began to wait.
+    /// Looks at what is due: at as many as were given an end since the last time, and some more; and on, as
+    /// long as all items together take more than when some began to wait.
     fn remove_expired(&mut self) {
         let looks = EXPIRED_PER_COMMAND + self.alarms.take_set();
         if self.alarms.are_none() && self.memory.has_no_ends() {

@@ -7,8 +7,9 @@ use super::alarms::{self, Alarm};
 /// The end of an item that has none.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// What an item takes beside its key and value, by estimate, which must be the same on all machines: itself, its
-/// counts, its place in a table that is three quarters full, and the allocator's share of two allocations.
+/// What an item takes beside its key and value, by estimate, which must be the same on all machines: itself,
+/// its counts, its place in a table that is three quarters full, and the allocator's share of two
+/// allocations.
 pub(super) const OVERHEAD_BYTES: u64 = crate::ITEM_OVERHEAD_BYTES;
 
 /// An item. Shared with snapshots: whoever changes it while it is shared changes a copy.
@@ -19,8 +20,8 @@ pub(super) struct Item {
     key_bytes: u8,
     pub(super) flags: u32,
     pub(super) unique: u64,
-    /// Number of the command that last gave it a new end without changing its value; kept only while items are
-    /// evicted.
+    /// Number of the command that last gave it a new end without changing its value; kept only while items
+    /// are evicted.
     pub(super) touched: u64,
     /// The log time from which on it is gone, or [`NEVER`].
     pub(super) deadline_ms: u64,
@@ -38,8 +39,8 @@ pub(super) enum Awaits {
     Nothing,
     /// The moment that it counts from: it is later by as much as the tick moves the log's time.
     Time,
-    /// Where the log's time is at a point of the time of day: it moves by as much as the tick changes how far the log is
-    /// ahead.
+    /// Where the log's time is at a point of the time of day: it moves by as much as the tick changes how far
+    /// the log is ahead.
     Day,
 }
 

@@ -1,5 +1,6 @@
-//! How much memory the items may take together, what happens at the limit, and which item was written or touched
-//! longest ago. All of it follows from the log, so that replicas refuse and evict alike. Holds no items.
+//! How much memory the items may take together, what happens at the limit, and which item was written or
+//! touched longest ago. All of it follows from the log, so that replicas refuse and evict alike. Holds no
+//! items.
 use std::collections::BTreeMap;
 
 use super::ends::Ends;
@@ -21,8 +22,8 @@ pub enum MemoryPolicy {
 pub struct MemoryLimit {
     /// Somebody has set it, if only to none.
     pub is_set: bool,
-    /// Bytes of keys and values, with [`ITEM_OVERHEAD_BYTES`](crate::ITEM_OVERHEAD_BYTES) for each item; 0: no
-    /// limit.
+    /// Bytes of keys and values, with [`ITEM_OVERHEAD_BYTES`](crate::ITEM_OVERHEAD_BYTES) for each item; 0:
+    /// no limit.
     pub bytes: u64,
     /// What happens there.
     pub policy: MemoryPolicy,
@@ -174,8 +175,8 @@ impl Memory {
     }
 }
 
-/// An item's place among those that may be evicted: when it was written or touched last, and what tells it from
-/// others of the same command. Items that share all of it are evicted together.
+/// An item's place among those that may be evicted: when it was written or touched last, and what tells it
+/// from others of the same command. Items that share all of it are evicted together.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Rank {
     pub(super) recency: u64,

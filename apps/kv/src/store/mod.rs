@@ -155,8 +155,9 @@ impl At {
         }
     }
 
-    /// What the next tick tells of an end that counts from this command, or is a point of the time of day. Nothing of
-    /// such a point while the log does not say what the time of day is: older code would not move it.
+    /// What the next tick tells of an end that counts from this command, or is a point of the time of day.
+    /// Nothing of such a point while the log does not say what the time of day is: older code would not move
+    /// it.
     const fn awaits(self, counts_from_now: bool) -> Awaits {
         match (self.awaits_time, counts_from_now, self.ahead_ms) {
             (true, true, _) => Awaits::Time,
@@ -264,8 +265,8 @@ impl StateMachine for Store {
         (next_ms != NEVER).then_some(LogTime(next_ms))
     }
 
-    /// Takes the line of a [`Read`], or a version of the Redis protocol and the text of a command. An answer that
-    /// could be longer than [`REPLY_BYTES_MAX`] is refused; [`Store::get`] knows no such limit.
+    /// Takes the line of a [`Read`], or a version of the Redis protocol and the text of a command. An answer
+    /// that could be longer than [`REPLY_BYTES_MAX`] is refused; [`Store::get`] knows no such limit.
     /// [`reply::MUST_WRITE`] says that the answer changes an item.
     fn query(&self, request: &[u8], reply: &mut Vec<u8>) {
         if let Some((&version, text)) = request.split_first()
@@ -377,9 +378,9 @@ impl Store {
         }
     }
 
-    /// Copies what a command of many keys would have to copy because a snapshot, a backup or a search holds it, too; so many
-    /// references at most, or a few more. Whether that was all: if not, it is to be called again before such a command,
-    /// which otherwise takes as long as all of it. Changes no state.
+    /// Copies what a command of many keys would have to copy because a snapshot, a backup or a search holds
+    /// it, too; so many references at most, or a few more. Whether that was all: if not, it is to be called
+    /// again before such a command, which otherwise takes as long as all of it. Changes no state.
     pub fn unshare(&mut self, references_max: usize) -> bool {
         let (copied, is_all) = self.items.unshare(references_max);
         self.work_done.add(copied * PER_REFERENCE);

@@ -1,5 +1,5 @@
-//! A `KEYS`, in as many slices as whoever carries it out likes. It looks at the keys of one moment: it holds on to
-//! the tables as they were then, as a snapshot does, and lets each go once it has looked through it.
+//! A `KEYS`, in as many slices as whoever carries it out likes. It looks at the keys of one moment: it holds
+//! on to the tables as they were then, as a snapshot does, and lets each go once it has looked through it.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -37,8 +37,9 @@ pub struct SearchProgress {
 }
 
 impl Search {
-    /// The search that a request is which [`query`](quorumwire_interfaces::StateMachine::query) takes; `None`: it is
-    /// another request, or one to be refused. It finds nothing before it has [begun](Self::begin).
+    /// The search that a request is which [`query`](quorumwire_interfaces::StateMachine::query) takes;
+    /// `None`: it is another request, or one to be refused. It finds nothing before it has
+    /// [begun](Self::begin).
     #[must_use]
     pub fn asked(request: &[u8]) -> Option<Self> {
         let (&version, text) = request.split_first()?;

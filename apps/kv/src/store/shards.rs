@@ -17,8 +17,8 @@ pub(super) const SHARDS: usize = 4096;
 
 pub(super) type Shard = HashTable<Arc<Item>>;
 
-/// The shards by place; none where nothing was ever written. There is one, unless somebody chose keys that meet
-/// there, or there are tens of millions: then each of several holds a range of hashes, in their order.
+/// The shards by place; none where nothing was ever written. There is one, unless somebody chose keys that
+/// meet there, or there are tens of millions: then each of several holds a range of hashes, in their order.
 type Places = Vec<SmallVec<[Piece; 1]>>;
 
 /// A shard, or one of those that share its place.
@@ -29,8 +29,9 @@ struct Piece {
     shard: Arc<Shard>,
 }
 
-/// A piece with so many items is parted if their positions differ: nothing that looks through one whole, or copies
-/// or moves one, takes long then, whatever the keys. If it cannot be, that is tried again once it has twice as many.
+/// A piece with so many items is parted if their positions differ: nothing that looks through one whole, or
+/// copies or moves one, takes long then, whatever the keys. If it cannot be, that is tried again once it has
+/// twice as many.
 const PIECE_ITEMS_MAX: usize = 4096;
 
 /// All items. An item's hash is the same on all replicas, for as long as the format of `SCAN`'s cursors is:
@@ -180,8 +181,8 @@ impl Shards {
         shard.find_mut(mixed, |item| item.alarm == alarm)
     }
 
-    /// An item with exactly this hash whose life counts from the next tick. A table may offer items with other
-    /// hashes, too, and which ones is no part of the state.
+    /// An item with exactly this hash whose life counts from the next tick. A table may offer items with
+    /// other hashes, too, and which ones is no part of the state.
     pub(super) fn awaiting_mut(&mut self, hash: u64) -> Option<&mut Arc<Item>> {
         let mixed = self.secret.mix(hash);
         let shard = self.shard_mut(hash)?;
@@ -266,8 +267,8 @@ impl Shards {
 }
 
 impl Shards {
-    /// Copies pieces that something frozen holds, too, in place of the writes that would: so many references and those of one
-    /// place more. Returns how many were copied, and whether that was all.
+    /// Copies pieces that something frozen holds, too, in place of the writes that would: so many references
+    /// and those of one place more. Returns how many were copied, and whether that was all.
     pub(super) fn unshare(&mut self, references_max: usize) -> (usize, bool) {
         let (mut next, mut copied) = (self.shared_from.get(), 0);
         while next < SHARDS && copied < references_max {

@@ -10,16 +10,17 @@
 //! "vkwq"
 //! ```
 //!
-//! Of `recache`, 1 says that the value is stale and 2 that a client has won the right to store it anew. The memory
-//! policy is 0 to refuse and 1 to evict; then `sorted_to` is the position (48 bits) before which items are in the
-//! order in which they are evicted, and 2^64-1 if all are. `recency` is when an item was written or touched last.
+//! Of `recache`, 1 says that the value is stale and 2 that a client has won the right to store it anew. The
+//! memory policy is 0 to refuse and 1 to evict; then `sorted_to` is the position (48 bits) before which items
+//! are in the order in which they are evicted, and 2^64-1 if all are. `recency` is when an item was written
+//! or touched last.
 //!
-//! `ahead` is by how much the log's time is ahead of the time of day (signed), where the log says it. Where it does not,
-//! because a member's code would not read it, format 4 is written, which has no `ahead`. Format 3, which is read too, has nothing about memory and no `recency` either; format 2 no
-//! `recache`.
+//! `ahead` is by how much the log's time is ahead of the time of day (signed), where the log says it. Where
+//! it does not, because a member's code would not read it, format 4 is written, which has no `ahead`. Format
+//! 3, which is read too, has nothing about memory and no `recency` either; format 2 no `recache`.
 //!
-//! Of `awaits`, 1 says that the end is later by as much as the next tick moves the log's time; 2, only from format 5 on,
-//! that it moves by as much as the next tick changes `ahead`; 0 neither.
+//! Of `awaits`, 1 says that the end is later by as much as the next tick moves the log's time; 2, only from
+//! format 5 on, that it moves by as much as the next tick changes `ahead`; 0 neither.
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 

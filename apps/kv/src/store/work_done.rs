@@ -1,5 +1,5 @@
-//! How much work a replica's store has done, for whoever must divide its time. Not part of the state: replicas that
-//! are equal may have done more or less.
+//! How much work a replica's store has done, for whoever must divide its time. Not part of the state:
+//! replicas that are equal may have done more or less.
 use std::cell::Cell;
 
 use super::Store;
@@ -10,7 +10,8 @@ pub(super) const PER_COMMAND: usize = 256;
 /// Work for each key that a command of memcached names.
 pub(super) const PER_KEY: usize = 128;
 
-/// Work for each item that goes because its time has passed, or that is freed after everything was thrown away.
+/// Work for each item that goes because its time has passed, or that is freed after everything was thrown
+/// away.
 pub(crate) const PER_ITEM_GONE: usize = 1024;
 
 /// Work for each item that is evicted, or put into the order of those to be evicted.
@@ -30,8 +31,9 @@ impl WorkDone {
 }
 
 impl Store {
-    /// Work done here since the process started, in the measure of [`WORK_MAX`](crate::WORK_MAX): bytes that were looked
-    /// at or moved. It counts what commands, questions and the log's time made the store do, also what was refused.
+    /// Work done here since the process started, in the measure of [`WORK_MAX`](crate::WORK_MAX): bytes that
+    /// were looked at or moved. It counts what commands, questions and the log's time made the store do, also
+    /// what was refused.
     #[must_use]
     pub fn work_done(&self) -> u64 {
         self.work_done.0.get()

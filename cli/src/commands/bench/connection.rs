@@ -1,5 +1,5 @@
-//! One connection of the load: requests out, answers in, in order. Knows when each request was due and what its
-//! answer means.
+//! One connection of the load: requests out, answers in, in order. Knows when each request was due and what
+//! its answer means.
 use super::clock::Clock;
 use super::measured::Measured;
 use super::protocol::{Answer, Protocol, Verdict, invalid};

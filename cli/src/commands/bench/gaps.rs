@@ -2,15 +2,15 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How many are kept, the longest ones. A replica's end costs a time that may not be the longest of a run: on a busy
-/// machine all processes stand still now and then.
+/// How many are kept, the longest ones. A replica's end costs a time that may not be the longest of a run: on
+/// a busy machine all processes stand still now and then.
 const GAPS_MAX: usize = 64;
 
 /// When writes succeeded, as far as it matters.
 #[derive(Debug)]
 pub struct WriteGaps {
-    /// A moment, and what the wall clock showed then, from the Unix epoch. Time is measured from here, so that a wall
-    /// clock that is set meanwhile makes no gap.
+    /// A moment, and what the wall clock showed then, from the Unix epoch. Time is measured from here, so
+    /// that a wall clock that is set meanwhile makes no gap.
     anchor: (Instant, Duration),
     seen: Mutex<Seen>,
 }
@@ -81,8 +81,8 @@ impl WriteGaps {
         seen.last = Some(now);
     }
 
-    /// The longest between two writes, and that from the last to the end of the run: who never comes back would
-    /// otherwise have the shortest. The longest first; none if nothing was written.
+    /// The longest between two writes, and that from the last to the end of the run: who never comes back
+    /// would otherwise have the shortest. The longest first; none if nothing was written.
     pub fn longest(&self, end: Instant) -> Vec<Gap> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen = seen.clone();

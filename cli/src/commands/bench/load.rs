@@ -81,7 +81,8 @@ pub struct Load {
 /// The share of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// Its number among all: the seed of its random keys, its place in an open loop, and which address is its first.
+    /// Its number among all: the seed of its random keys, its place in an open loop, and which address is its
+    /// first.
     pub number: u64,
     /// How many requests it sends; `None` for as many as there is time.
     pub operations: Option<u64>,
@@ -173,7 +174,8 @@ impl Load {
         Ok(connection)
     }
 
-    /// Until when requests are made: those of an open loop that were due in time go out late rather than never.
+    /// Until when requests are made: those of an open loop that were due in time go out late rather than
+    /// never.
     fn sends_until(&self, begun: Instant) -> Instant {
         let late = self.pace.map_or(Duration::ZERO, |_| END_TIMEOUT);
         begun + self.duration + late
@@ -433,7 +435,8 @@ impl Opened {
                     }
                 }
                 Err(error) => {
-                    // Without it a load that only ever comes to closed ports could not say why nothing succeeded.
+                    // Without it a load that only ever comes to closed ports could not say why nothing
+                    // succeeded.
                     let tries = lane.again.len().max(1) as u64;
                     let tries = if load.survive { tries } else { 0 };
                     measured.failed(&format!("connection: {error}"), tries, now);

@@ -167,8 +167,8 @@ fn stalled(pace: Option<Pace>) -> Measured {
     })
 }
 
-/// A closed loop asks nothing while it waits, so the stall is a few slow requests of many. In an open loop all that were
-/// due meanwhile have waited.
+/// A closed loop asks nothing while it waits, so the stall is a few slow requests of many. In an open loop
+/// all that were due meanwhile have waited.
 #[test]
 fn a_server_that_stands_still_shows_in_the_percentiles_of_an_open_loop_alone() {
     let closed = stalled(None);

@@ -120,7 +120,8 @@ impl Measured {
         self.few_ns.iter().sum::<u64>() as f64 / self.few_ns.len() as f64
     }
 
-    /// How many requests failed, without those that were never sent, and the most frequent reason with its count.
+    /// How many requests failed, without those that were never sent, and the most frequent reason with its
+    /// count.
     pub fn failures(&self) -> Option<(u64, &str, u64)> {
         let sent = || self.errors.iter().filter(|(why, _)| *why != NOT_SENT);
         let (why, most) = sent().max_by_key(|(_, count)| **count)?;
@@ -152,8 +153,8 @@ impl Measured {
     }
 }
 
-/// What was answered interval by interval, from the beginning to the run's end. What comes after that, because it
-/// was in flight then, is in none.
+/// What was answered interval by interval, from the beginning to the run's end. What comes after that,
+/// because it was in flight then, is in none.
 #[derive(Clone, Debug)]
 pub struct Intervals {
     /// How long each is.

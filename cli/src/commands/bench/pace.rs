@@ -1,5 +1,5 @@
-//! When the requests of an open loop are due: evenly spaced in all, connections take turns. Only arithmetic, so what
-//! is due and not yet sent takes no room, however much it is.
+//! When the requests of an open loop are due: evenly spaced in all, connections take turns. Only arithmetic,
+//! so what is due and not yet sent takes no room, however much it is.
 use std::time::Duration;
 
 const NS_PER_SECOND: u128 = 1_000_000_000;

@@ -8,8 +8,8 @@ use crate::utc;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Points of a distribution: so many at equal distances, then so many for each tenfold step into its tail, and its
-/// end. Equal ones are shown once.
+/// Points of a distribution: so many at equal distances, then so many for each tenfold step into its tail,
+/// and its end. Equal ones are shown once.
 const CDF_POINTS: u32 = 150;
 const CDF_TAIL_POINTS_OF_TEN: i32 = 8;
 const CDF_TAIL_POINTS: i32 = 48;

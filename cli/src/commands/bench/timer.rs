@@ -1,4 +1,5 @@
-//! Wakes a poll to the microsecond: its own timeout counts milliseconds, which a request of an open loop would be late by.
+//! Wakes a poll to the microsecond: its own timeout counts milliseconds, which a request of an open loop
+//! would be late by.
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use rustix::fd::{AsRawFd as _, OwnedFd};

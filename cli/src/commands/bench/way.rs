@@ -130,8 +130,8 @@ impl Way {
         Ok(Stream { tcp, tls })
     }
 
-    /// Whether this way leads anywhere: what is wrong with it would be wrong with every connection, for as long as
-    /// the load lasts.
+    /// Whether this way leads anywhere: what is wrong with it would be wrong with every connection, for as
+    /// long as the load lasts.
     pub fn try_out(&self, to: &Place, protocol: Protocol) -> anyhow::Result<()> {
         let address = to.address;
         let tcp = std::net::TcpStream::connect_timeout(&address, WAY_TIMEOUT)

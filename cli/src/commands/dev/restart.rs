@@ -1,5 +1,5 @@
-//! A replica of a running `quorumwire dev` is started again: another process leaves a file in the cluster's folder,
-//! and the one that the replicas belong to finds it there.
+//! A replica of a running `quorumwire dev` is started again: another process leaves a file in the cluster's
+//! folder, and the one that the replicas belong to finds it there.
 use super::super::ask;
 use super::super::local_cluster::{LocalCluster, Place, Recorded, START_TIMEOUT, lock};
 use super::super::progress::Progress;
@@ -19,7 +19,8 @@ fn request(dir: &Path, id: u16) -> PathBuf {
     dir.join(format!("restart-{id}"))
 }
 
-/// Asks whom the cluster in this folder belongs to, and waits until the replica answers; what came of it, in words.
+/// Asks whom the cluster in this folder belongs to, and waits until the replica answers; what came of it, in
+/// words.
 pub fn ask(dir: &Path, id: u16) -> anyhow::Result<String> {
     let place = place_of(dir, id)?;
     if lock(dir).is_ok() {

@@ -1,5 +1,5 @@
-//! Many commands, with connections that break, answers that get lost, copies that come late, leaders that move
-//! and sessions that are forgotten: what the client says of each command must be so.
+//! Many commands, with connections that break, answers that get lost, copies that come late, leaders that
+//! move and sessions that are forgotten: what the client says of each command must be so.
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -40,7 +40,8 @@ impl Cluster {
         self.file = file;
     }
 
-    /// Those that requests are signed with now. Before a replica has told its lineage: as in a cluster without one.
+    /// Those that requests are signed with now. Before a replica has told its lineage: as in a cluster
+    /// without one.
     pub fn keys(&self) -> PlaneKeyPair {
         lineage::keys_of(&self.file, self.lineage.unwrap_or_default())
     }
@@ -60,7 +61,8 @@ impl Cluster {
         lineage::is_authentic(&self.file, datagram)
     }
 
-    /// The datagram that asks for the lineage, unless one was sent a moment ago. A question is kept until it is answered.
+    /// The datagram that asks for the lineage, unless one was sent a moment ago. A question is kept until it
+    /// is answered.
     pub fn ask(
         &mut self,
         now: Since,

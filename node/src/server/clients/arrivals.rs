@@ -1,6 +1,6 @@
-//! Clients that arrive: connections are accepted, and handshakes of TLS carried out, as far as there is time for
-//! it, so that a flood of strangers costs those who are here little. What comes beyond it waits in the listener's
-//! queue; of handshakes under way the oldest gives way.
+//! Clients that arrive: connections are accepted, and handshakes of TLS carried out, as far as there is time
+//! for it, so that a flood of strangers costs those who are here little. What comes beyond it waits in the
+//! listener's queue; of handshakes under way the oldest gives way.
 use super::{
     Clients, Connection, ConnectionId, HeldByOne, Protocol, RedisClient, Stream, TimeBudget,
     VecDeque, clock,
@@ -29,8 +29,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 const UNKNOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// See [`UNKNOWN_TIMEOUT`].
 const UNKNOWN_LOOKED_AT: Duration = Duration::from_secs(1);
-/// A connection on which nothing comes for so long is asked whether anybody is there: its other side may be gone
-/// without a word. Then again, until it is given up.
+/// A connection on which nothing comes for so long is asked whether anybody is there: its other side may be
+/// gone without a word. Then again, until it is given up.
 const KEEPALIVE_AFTER: Duration = Duration::from_mins(5);
 /// See [`KEEPALIVE_AFTER`].
 const KEEPALIVE_AGAIN: Duration = Duration::from_mins(1);

@@ -18,10 +18,10 @@ impl Askers {
         !self.slots.is_empty()
     }
 
-    /// Whoever is to be looked at in this turn: nobody if it has answered others, everybody who has waited for a
-    /// turn already. Clients that were answered ask again at once, and what they ask shares the next Append to
-    /// each follower with what waits here. With many clients that wait for every answer, Appends carry more, and
-    /// followers have fewer of them to take.
+    /// Whoever is to be looked at in this turn: nobody if it has answered others, everybody who has waited
+    /// for a turn already. Clients that were answered ask again at once, and what they ask shares the next
+    /// Append to each follower with what waits here. With many clients that wait for every answer, Appends
+    /// carry more, and followers have fewer of them to take.
     pub fn take(&mut self, has_answered: bool) -> impl Iterator<Item = u32> + use<'_> {
         self.have_waited = has_answered && !self.have_waited && self.are_waiting();
         let waiting = self.have_waited;

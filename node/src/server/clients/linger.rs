@@ -1,5 +1,6 @@
-//! A client that is hung up on while it may still be sending. Closed at once, with bytes of it unread, its connection would
-//! be reset, and it would hear of a broken pipe instead of what was wrong. So what it sends is thrown away for a while.
+//! A client that is hung up on while it may still be sending. Closed at once, with bytes of it unread, its
+//! connection would be reset, and it would hear of a broken pipe instead of what was wrong. So what it sends
+//! is thrown away for a while.
 use super::{Connection, Intake, READ_BYTES_PER_TURN, SlotKind, clock, io};
 use quorumwire_control::Now;
 use std::io::Read as _;

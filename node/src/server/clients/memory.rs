@@ -1,5 +1,6 @@
-//! What clients' connections hold in memory together, and who goes when it is too much: a client that takes no
-//! answers, or sends no whole requests, may hold as much as a connection may hold, and there can be thousands.
+//! What clients' connections hold in memory together, and who goes when it is too much: a client that takes
+//! no answers, or sends no whole requests, may hold as much as a connection may hold, and there can be
+//! thousands.
 use super::{Clients, Connection, ConnectionId, Slot, VecDeque, clock};
 use quorumwire_control::Now;
 use std::mem::size_of;
@@ -7,8 +8,8 @@ use std::mem::size_of;
 /// Who holds less than this is not closed for it.
 const MUCH_BYTES: usize = 64 << 10;
 
-/// A longer answer is counted when it comes. Of shorter ones a connection can have no more at once than it may have in
-/// its buffer.
+/// A longer answer is counted when it comes. Of shorter ones a connection can have no more at once than it
+/// may have in its buffer.
 const COUNTED_AT_ONCE_BYTES: usize = 2 << 10;
 
 const _: () = assert!(COUNTED_AT_ONCE_BYTES * super::SLOTS_MAX <= super::OUTPUT_BYTES_MAX);
@@ -109,7 +110,8 @@ impl Clients {
         self.held.bytes = self.held.bytes.saturating_sub(connection.held.bytes);
     }
 
-    /// The same at once for a connection that an answer of so many bytes came for: many may come before it is looked at.
+    /// The same at once for a connection that an answer of so many bytes came for: many may come before it is
+    /// looked at.
     pub fn count_answer(&mut self, id: ConnectionId, answer_bytes: usize) {
         if answer_bytes < COUNTED_AT_ONCE_BYTES {
             return;

@@ -1,10 +1,10 @@
-//! What one connection may keep the others waiting for: it has used up its share of a turn, or has sent what costs much
-//! on its way.
+//! What one connection may keep the others waiting for: it has used up its share of a turn, or has sent what
+//! costs much on its way.
 use super::{Clients, Connection, ConnectionId, ReadState};
 
-/// What the requests of one connection may cost together that are on their way, through the log or to the leader, but
-/// for one of them; in the measure of the store's `WORK_MAX`. The next expensive one waits here, so that those of
-/// other connections come between them.
+/// What the requests of one connection may cost together that are on their way, through the log or to the
+/// leader, but for one of them; in the measure of the store's `WORK_MAX`. The next expensive one waits here,
+/// so that those of other connections come between them.
 const WORK_WAITING_MAX: usize = 4 << 20;
 
 impl Connection {

@@ -33,8 +33,8 @@ pub enum SlotKind {
         keys: u32,
         /// How many of its keys are answered already.
         keys_done: u32,
-        /// So many of its keys are asked of the leader at once: together with more of them the answer is too large for
-        /// a message between replicas.
+        /// So many of its keys are asked of the leader at once: together with more of them the answer is too
+        /// large for a message between replicas.
         keys_at_once: u32,
         /// Where it stands.
         state: ReadState,

@@ -1,5 +1,6 @@
-//! For how long a connection has waited for the same thing. Writes have a limit of their own; reads and requests that
-//! can go nowhere have this one, because a leader that leads and cannot commit may stay so for good.
+//! For how long a connection has waited for the same thing. Writes have a limit of their own; reads and
+//! requests that can go nowhere have this one, because a leader that leads and cannot commit may stay so for
+//! good.
 use super::{Clients, Connection, ConnectionId, SlotKind};
 use quorumwire_control::Now;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 /// How often connections are looked at.
 const LOOKED_AT: Duration = Duration::from_secs(1);
 
-/// What a connection waits for: the request at its front, and how much of it is answered. If there is none, it is the
-/// next one, which cannot be taken on.
+/// What a connection waits for: the request at its front, and how much of it is answered. If there is none,
+/// it is the next one, which cannot be taken on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Front {
     slot: u64,

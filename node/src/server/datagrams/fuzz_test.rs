@@ -1,5 +1,6 @@
-//! Datagrams of memcached's UDP protocol in any order, of anybody, over time that the input lets pass: what is held
-//! stays within its limits, what is put together is what was sent, and nothing is held for longer than it may be.
+//! Datagrams of memcached's UDP protocol in any order, of anybody, over time that the input lets pass: what
+//! is held stays within its limits, what is put together is what was sent, and nothing is held for longer
+//! than it may be.
 use super::super::frame::{
     AMPLIFICATION_MAX, ANSWER_DATAGRAMS_MAX, DATAGRAM_BYTES, Frame, HEADER_BYTES, answer_bytes_max,
     datagrams,
@@ -10,7 +11,8 @@ use quorumwire_fuzz_tests::{Outcomes, Seed, fuzz};
 const ITERATIONS: usize = 2_500;
 const INPUT_BYTES_MAX: usize = 600;
 
-/// Bytes of one event: what it is and whose, then what a datagram's frame says, then its body's length and byte.
+/// Bytes of one event: what it is and whose, then what a datagram's frame says, then its body's length and
+/// byte.
 const EVENT_BYTES: usize = 8;
 /// Lengths of bodies, the longest that UDP carries among them.
 const BODIES: [usize; 8] = [0, 1, 2, 13, 100, 1392, 9000, 60_000];

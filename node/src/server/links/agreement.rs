@@ -1,5 +1,6 @@
-//! Whether those that meet belong together: of one cluster, and told alike. Who is of another lineage is refused, in
-//! words that are the same at both sides; everything else that two replicas see differently is said.
+//! Whether those that meet belong together: of one cluster, and told alike. Who is of another lineage is
+//! refused, in words that are the same at both sides; everything else that two replicas see differently is
+//! said.
 use super::said::{About, Said, Subject};
 use super::{Link, LinkEvent, Links, REFUSAL_SHOWN, printable};
 use crate::server::hellos::NewestMembers;
@@ -144,7 +145,8 @@ impl Links {
         }
     }
 
-    /// A connected replica says hello again: its settings are others now. Whether it may come was decided by its first.
+    /// A connected replica says hello again: its settings are others now. Whether it may come was decided by
+    /// its first.
     pub(super) fn take_settings(&mut self, slot: usize, hello: peer::Hello) -> Result<(), String> {
         let link = self.slots[slot].as_mut();
         let known = link.and_then(|link| link.hello.as_deref_mut());
@@ -163,7 +165,8 @@ impl Links {
         }
     }
 
-    /// The members that are known to be committed by now, and the entry that set them: whoever connects is told.
+    /// The members that are known to be committed by now, and the entry that set them: whoever connects is
+    /// told.
     pub fn set_committed(&mut self, (set_at, committed): (Index, &Membership)) {
         if self.hello.members_index != set_at.0 {
             self.hello.members_index = set_at.0;
@@ -216,9 +219,10 @@ impl Links {
         self.check_memory(theirs)
     }
 
-    /// Where ours has a lineage, who names none is welcome if it remembers nothing, or as a member in the life that is
-    /// one. Its code must keep lineages: a number is given to a cluster only once the code of all members does, so by
-    /// then an upgrade is over, and this is one that went back. It would drop the number.
+    /// Where ours has a lineage, who names none is welcome if it remembers nothing, or as a member in the
+    /// life that is one. Its code must keep lineages: a number is given to a cluster only once the code of
+    /// all members does, so by then an upgrade is over, and this is one that went back. It would drop the
+    /// number.
     pub(super) fn check_memory(&self, theirs: &peer::Hello) -> Result<(), (Goodbye, String)> {
         if !lineage_of(&self.hello).is_known() || lineage_of(theirs).is_known() {
             return Ok(());
@@ -274,8 +278,9 @@ impl Links {
         }
     }
 
-    /// How long it may last unsaid that a replica was met that is none of ours; `theirs_named`: whether it names its lineage,
-    /// if that is known. One that is just being taken in knows its members a moment before it keeps their lineage.
+    /// How long it may last unsaid that a replica was met that is none of ours; `theirs_named`: whether it
+    /// names its lineage, if that is known. One that is just being taken in knows its members a moment before
+    /// it keeps their lineage.
     pub(super) fn patience_with(&self, why: Goodbye, theirs_named: Option<bool>) -> Duration {
         let are_named = lineage_of(&self.hello).is_known() && theirs_named != Some(false);
         if why == Goodbye::OtherLineage && !are_named {
@@ -400,8 +405,8 @@ impl Links {
         foreign.chain(standing.map(|it| it.text.clone()))
     }
 
-    /// What that replica and this one were told differently, and how long it may last unsaid. Whoever `was_member` here
-    /// is not about to begin a cluster, and stays connected when it is removed.
+    /// What that replica and this one were told differently, and how long it may last unsaid. Whoever
+    /// `was_member` here is not about to begin a cluster, and stays connected when it is removed.
     fn differences(
         &self,
         theirs: &peer::Hello,

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-/// Of each pair the higher id dials. The lower one does, too, once the pair has had no connection for so long, and then this
-/// often: the other may look for it where it is not any more.
+/// Of each pair the higher id dials. The lower one does, too, once the pair has had no connection for so
+/// long, and then this often: the other may look for it where it is not any more.
 pub const LOWER_DIALS_AFTER: Duration = Duration::from_secs(1);
 /// A member without a connection for so long is shown to people, and the log says it once.
 pub const MISSED_AFTER: Duration = Duration::from_secs(5);
 
 impl Links {
-    /// Sets where replicas are dialed: each at the first of its addresses, and at the next where nobody answers. Those not
-    /// named any more are dialed no more.
+    /// Sets where replicas are dialed: each at the first of its addresses, and at the next where nobody
+    /// answers. Those not named any more are dialed no more.
     pub fn set_addresses(
         &mut self,
         addresses: &BTreeMap<ReplicaId, Vec<(Source, String)>>,
@@ -58,8 +58,8 @@ impl Links {
         }
     }
 
-    /// Each pair's higher id dials. Once the other does, too: who was just started is not found before the next dial
-    /// otherwise.
+    /// Each pair's higher id dials. Once the other does, too: who was just started is not found before the
+    /// next dial otherwise.
     fn is_ours_to_dial(&self, id: ReplicaId, dial: &Dial) -> bool {
         self.dial_all || u32::from(id.0) < self.hello.replica || !dial.tried
     }

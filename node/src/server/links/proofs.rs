@@ -1,4 +1,5 @@
-//! Whether a replica is at an address: somebody there shows and says that it is this replica, and is told nothing.
+//! Whether a replica is at an address: somebody there shows and says that it is this replica, and is told
+//! nothing.
 use super::super::dial::{DIAL_PAUSE, Dial, Resolved, Source};
 use super::{LinkEvent, Links};
 use mio::net::TcpStream;
@@ -20,8 +21,8 @@ pub(super) struct Proof {
 }
 
 impl Links {
-    /// Asks whether this replica is at this address, of which somebody speaks; answered by [`LinkEvent::Proved`]. False: it is being looked for already,
-    /// or too many are.
+    /// Asks whether this replica is at this address, of which somebody speaks; answered by
+    /// [`LinkEvent::Proved`]. False: it is being looked for already, or too many are.
     pub fn prove(&mut self, id: ReplicaId, (source, address): (Source, &str), now: Now) -> bool {
         if self.proofs.contains_key(&id) || self.proofs.len() >= PROOFS_MAX {
             return false;

@@ -1,6 +1,7 @@
-//! What the log was told of replicas that contradict each other, so that each contradiction is said once. Without TLS
-//! anybody can say a hello. So what is said goes by replica and subject, never by text; what has ended is forgotten; and
-//! strangers have a share of their own, so they never silence what is said of a replica that is known.
+//! What the log was told of replicas that contradict each other, so that each contradiction is said once.
+//! Without TLS anybody can say a hello. So what is said goes by replica and subject, never by text; what has
+//! ended is forgotten; and strangers have a share of their own, so they never silence what is said of a
+//! replica that is known.
 use super::REFUSAL_SHOWN;
 use quorumwire_control::Now;
 use quorumwire_interfaces::ReplicaId;
@@ -37,8 +38,8 @@ struct Saying {
 }
 
 impl Said {
-    /// Whether the log is to be told now: it was not told of it, or something else that long ago that nobody can flood it
-    /// with new texts.
+    /// Whether the log is to be told now: it was not told of it, or something else that long ago that nobody
+    /// can flood it with new texts.
     pub fn is_news(&mut self, about: &About, is_known: bool, text: &str, now: Now) -> bool {
         if let Some(saying) = self.0.get_mut(about) {
             saying.last = now;

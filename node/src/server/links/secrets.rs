@@ -12,8 +12,8 @@ impl Link {
 }
 
 impl Links {
-    /// As [`send`](Self::send), for what only that replica may read. Dropped, and counted, where it could be read
-    /// on its way, or by somebody else.
+    /// As [`send`](Self::send), for what only that replica may read. Dropped, and counted, where it could be
+    /// read on its way, or by somebody else.
     pub fn send_secret(&mut self, to: Peer, message: &peer::PeerMessage) -> bool {
         let slot = self.up.get(&to.id).copied();
         if slot.is_some_and(|slot| !self.may_hold_secrets(slot)) {

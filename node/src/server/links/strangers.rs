@@ -1,6 +1,6 @@
-//! Connections that come in: how many strangers may be here, how much time their handshakes may take, and which of
-//! them give way. Whoever comes from a replica's address has room and time of its own, so a flood from elsewhere
-//! keeps no replica out; whom we dial is bounded by how often we dial.
+//! Connections that come in: how many strangers may be here, how much time their handshakes may take, and
+//! which of them give way. Whoever comes from a replica's address has room and time of its own, so a flood
+//! from elsewhere keeps no replica out; whom we dial is bounded by how often we dial.
 use super::{LINKS_MAX, Outbox, TimeBudget, clock};
 use super::{Link, LinkEvent, Links, PeerInfo, REFUSAL_SHOWN, STRANGERS_MAX, Stream};
 use bytes::BytesMut;
@@ -14,7 +14,8 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Reasons kept for one who is refused: foreign texts may all differ.
 const REASONS_MAX: usize = 4;
-/// Reasons kept for those who came from anywhere. What is said of the replicas that we dial does not depend on them.
+/// Reasons kept for those who came from anywhere. What is said of the replicas that we dial does not depend
+/// on them.
 const STRANGERS_REFUSED_MAX: usize = LINKS_MAX;
 
 /// Who is refused, or refused us.
@@ -221,8 +222,8 @@ impl Links {
         self.note_refused(who, text);
     }
 
-    /// The log says it once for as long as it is shown, and again if it goes on: strangers come as often as they like,
-    /// several from one address for different reasons. Whether it says it now.
+    /// The log says it once for as long as it is shown, and again if it goes on: strangers come as often as
+    /// they like, several from one address for different reasons. Whether it says it now.
     pub(super) fn note_refused(&mut self, who: Who, text: String) -> bool {
         let now = self.now;
         let of_whom = self.refused.keys().filter(|(other, _)| *other == who);

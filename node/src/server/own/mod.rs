@@ -1,9 +1,9 @@
-//! Clients of the cluster's own protocol (`wire/client.proto`): their frames into requests, answers into frames.
-//! Commands have sessions, so that each is carried out once however often and wherever it is asked for; what
-//! that takes is `apps/sessions`' business.
+//! Clients of the cluster's own protocol (`wire/client.proto`): their frames into requests, answers into
+//! frames. Commands have sessions, so that each is carried out once however often and wherever it is asked
+//! for; what that takes is `apps/sessions`' business.
 //!
-//! Answers leave in the order of requests, as those of other protocols do. Clients match them by their numbers
-//! and count on no order.
+//! Answers leave in the order of requests, as those of other protocols do. Clients match them by their
+//! numbers and count on no order.
 mod counters;
 mod hello;
 mod words;
@@ -259,8 +259,9 @@ fn is_query(query: &[u8]) -> bool {
     read.is_some_and(|read| matches!(read.asked(), Asked::Items { .. }))
 }
 
-/// Whether a command reads more keys than a request of memcached's: each may be an item, and all are answered at
-/// once. It is refused before it is in the log, where all replicas must take it alike, whatever their limits.
+/// Whether a command reads more keys than a request of memcached's: each may be an item, and all are answered
+/// at once. It is refused before it is in the log, where all replicas must take it alike, whatever their
+/// limits.
 fn asks_for_too_many(command: &[u8]) -> bool {
     let reads_many = || match Command::decode(command) {
         Ok(Command::GetAndTouch { keys, .. }) => !are_few(keys),

@@ -28,8 +28,9 @@ const SECTIONS: [&str; 9] = [
 ];
 
 impl RedisClient {
-    /// Its line of `CLIENT LIST`, as Redis has it. What belongs to what there is not here (channels, arguments that
-    /// came without their command, the highest mark of a buffer) is 0; what newer versions of Redis show stands behind.
+    /// Its line of `CLIENT LIST`, as Redis has it. What belongs to what there is not here (channels,
+    /// arguments that came without their command, the highest mark of a buffer) is 0; what newer versions of
+    /// Redis show stands behind.
     pub fn line(&self, now: Now, connection: &Connection, is_waiting: bool) -> String {
         let seconds = |at: Now| now.0.saturating_sub(at.0).as_secs();
         let (fd, to) = connection.own_end();

@@ -1,4 +1,5 @@
-//! Commands about a connection and the server: its protocol, who its client is, its end, and what there is to know.
+//! Commands about a connection and the server: its protocol, who its client is, its end, and what there is to
+//! know.
 use super::super::asks::{Ask, push};
 use super::super::clients::{Connection, SlotKind};
 use super::super::core::Core;

@@ -3,8 +3,8 @@ use super::errors;
 use quorumwire_kv::redis::Words;
 use quorumwire_kv::{MemoryChange, MemoryPolicy};
 
-/// What the words behind `CONFIG SET` ask for, or the error that they are answered with. `None`: they name another
-/// option, or none.
+/// What the words behind `CONFIG SET` ask for, or the error that they are answered with. `None`: they name
+/// another option, or none.
 pub fn change(words: &Words<'_>) -> Option<Result<MemoryChange, Vec<u8>>> {
     let words: Vec<&[u8]> = words.iter().collect();
     let [config, set, settings @ ..] = words.as_slice() else {

@@ -34,7 +34,8 @@ const KEYS_OF_A_READ_MIN: usize = 4;
 const WORK_PER_BYTE_MADE: usize = 16;
 /// Longest name that a client gives itself or its library, in bytes.
 const NAME_BYTES_MAX: usize = 256;
-/// Most words of a command that is carried out here: it may look at each for each of them, or for each connection.
+/// Most words of a command that is carried out here: it may look at each for each of them, or for each
+/// connection.
 const CONNECTION_WORDS_MAX: usize = 128;
 
 /// What a client has asked for so far.
@@ -290,8 +291,8 @@ fn dispatch(
     }
 }
 
-/// `WATCH` may have as many keys as are watched at most, `COMMAND` as many words as its answer has room for; neither
-/// looks at one more than a few times.
+/// `WATCH` may have as many keys as are watched at most, `COMMAND` as many words as its answer has room for;
+/// neither looks at one more than a few times.
 fn has_own_limit(words: &Words<'_>) -> bool {
     let name = words.get(0).unwrap_or_default();
     name.eq_ignore_ascii_case(b"watch") || name.eq_ignore_ascii_case(b"command")

@@ -1,6 +1,6 @@
-//! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`: commands are kept here until `EXEC`, which puts them into the
-//! log as one entry. A watched key is remembered with its version, which the entry carries; whoever applies it
-//! compares.
+//! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`: commands are kept here until `EXEC`, which puts them into
+//! the log as one entry. A watched key is remembered with its version, which the entry carries; whoever
+//! applies it compares.
 use super::super::clients::Connection;
 use super::super::core::Core;
 use super::super::front::Front;
@@ -247,8 +247,8 @@ fn asked_for(line: &[u8]) -> Option<Words<'_>> {
     (words.get(0) == Some(VERSIONS)).then_some(words)
 }
 
-/// Takes the answer to a read that `WATCH` made of itself: what the client is told instead. None: it is another
-/// read's.
+/// Takes the answer to a read that `WATCH` made of itself: what the client is told instead. None: it is
+/// another read's.
 pub fn take_versions(connection: &mut Connection, line: &[u8], answer: &[u8]) -> Option<Vec<u8>> {
     let asked = asked_for(line)?;
     let watched = &mut state(connection).watched;

@@ -1,5 +1,5 @@
-//! One leader's program, packet by packet: what it learns of Ethernet addresses, and that what it could not send is
-//! counted. Needs root.
+//! One leader's program, packet by packet: what it learns of Ethernet addresses, and that what it could not
+//! send is counted. Needs root.
 use crate::frames::{Envelope, framed};
 use crate::loaded::Loaded;
 use crate::twin::frame_of;

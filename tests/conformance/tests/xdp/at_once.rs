@@ -1,5 +1,5 @@
-//! Two processors at once: each packet's step is one, and no entry leaves torn while another takes its place. Needs
-//! root, and two processors.
+//! Two processors at once: each packet's step is one, and no entry leaves torn while another takes its place.
+//! Needs root, and two processors.
 use crate::hammered::{side_by_side, stay_on};
 use crate::loaded::{Loaded, XDP_DROP};
 use crate::twin::frame_of;
@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// So long entries are asked for while others take their places.
 const ASKED_FOR: Duration = Duration::from_secs(2);
 
-/// A leader of these, with a ring of so many slots, in its namespace, where this thread is from now on. What the
-/// test's end gets comes to the socket.
+/// A leader of these, with a ring of so many slots, in its namespace, where this thread is from now on. What
+/// the test's end gets comes to the socket.
 fn leader(ring_slots: u32, peers: &[Ipv4Addr]) -> (XdpPlane, UdpSocket, Namespaces) {
     leader_with(XdpLock::Fit, ring_slots, peers)
 }
@@ -129,8 +129,8 @@ fn steps_are_one_behind_the_other(lock: XdpLock) {
     assert_eq!(stored.first().map(|first| first.0), Some(START + 1));
 }
 
-/// What finds the group held changes nothing: a packet is dropped and counted, an order of the host is carried out
-/// when the group is free again.
+/// What finds the group held changes nothing: a packet is dropped and counted, an order of the host is
+/// carried out when the group is free again.
 #[test]
 fn a_group_that_is_held_is_left_alone() {
     const PACKETS: u64 = 20;
@@ -225,7 +225,8 @@ const TERMS: u64 = 1_000;
 /// Entries of each.
 const EACH: u64 = 32;
 
-/// What the ring still holds of a term that was cut back is no entry of the next, though it has the same index.
+/// What the ring still holds of a term that was cut back is no entry of the next, though it has the same
+/// index.
 #[test]
 fn no_entry_of_an_earlier_term_is_taken() {
     none_is_taken_of_an_earlier_of(TERMS);
@@ -320,8 +321,9 @@ fn requests() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// One processor fills the ring, whose entries are released as soon as they are taken, the other has a follower ask
-/// for what is about to be overwritten, or was stored this moment: each entry that leaves is whole.
+/// One processor fills the ring, whose entries are released as soon as they are taken, the other has a
+/// follower ask for what is about to be overwritten, or was stored this moment: each entry that leaves is
+/// whole.
 pub fn no_entry_leaves_torn_within(time: Duration) {
     const RING_SLOTS: u32 = 16;
     let (mut plane, follower, namespaces) = leader(RING_SLOTS, &[plane_ip(0), test_ip(0, 1)]);

@@ -1,5 +1,5 @@
-//! How one frame becomes several: the trial of the kernel's broadcast, what is done where it does not do, orders
-//! for copies that somebody forged, and a network that copies.
+//! How one frame becomes several: the trial of the kernel's broadcast, what is done where it does not do,
+//! orders for copies that somebody forged, and a network that copies.
 use crate::ethernet::Ethernet;
 use crate::veth::{
     Namespaces, OUTSIDE, PORT, counted, ip, peers_at, plane_ip, port, send_once, socket, test_ip,
@@ -105,8 +105,8 @@ impl Leader {
         }
     }
 
-    /// Each follower gets the APPEND of the entry that is next, and nothing else; how many copies were made by
-    /// clones.
+    /// Each follower gets the APPEND of the entry that is next, and nothing else; how many copies were made
+    /// by clones.
     fn replicates(&mut self) -> u64 {
         let cloned = counted(&self.plane, "copies_cloned");
         let next = self.plane.registers().last_index.0 + 1;
@@ -230,7 +230,8 @@ pub fn nobody_else_can_order_copies() {
     assert_eq!(counted(&leader.plane, "copy_orders_forged"), 3);
 }
 
-/// What the kernel's broadcast does there is another thing than what it does in the driver, which a trial shows.
+/// What the kernel's broadcast does there is another thing than what it does in the driver, which a trial
+/// shows.
 #[test]
 fn generic_mode_does_not_rely_on_the_drivers_broadcast() {
     let how = Attachment {

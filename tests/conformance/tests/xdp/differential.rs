@@ -1,7 +1,7 @@
 //! The plane in the kernel beside the engine in ordinary memory, in clusters whose other members are such
-//! engines: real runs of the protocol, with loss and repetition, and whatever else somebody might send; memcached
-//! clients, too. After every frame and every order of the host, registers, ring and all that left are compared.
-//! Needs root.
+//! engines: real runs of the protocol, with loss and repetition, and whatever else somebody might send;
+//! memcached clients, too. After every frame and every order of the host, registers, ring and all that left
+//! are compared. Needs root.
 use crate::frames::check_left_to_device;
 use crate::twin::{Comes, MEMCACHED, Out, Sent, Twin, frame_of};
 use crate::veth::{OUTSIDE, PORT, Way};
@@ -146,8 +146,8 @@ impl Sim<'_> {
         (self.way.test_ip(0, OUTSIDE), port).into()
     }
 
-    /// Puts on the way what a member has sent; what goes to clients ends here, and so does what goes to members of
-    /// former terms, whose packets come again.
+    /// Puts on the way what a member has sent; what goes to clients ends here, and so does what goes to
+    /// members of former terms, whose packets come again.
     fn send(&mut self, from: usize, sent: Vec<Sent>) {
         let from = self.address(from);
         for Sent { to, bytes, .. } in sent {
@@ -276,8 +276,8 @@ impl Sim<'_> {
         }
     }
 
-    /// A memcached client asks the twin; maybe with a checksum that a device was to make, with none, or with a
-    /// wrong one.
+    /// A memcached client asks the twin; maybe with a checksum that a device was to make, with none, or with
+    /// a wrong one.
     fn ask_as_memcached(&mut self) {
         let datagram = self.memcached();
         let (from, to) = (

@@ -190,8 +190,8 @@ pub struct Found<'a> {
     pub datagram: &'a [u8],
 }
 
-/// The datagram that a plane is to find in any bytes. What has tags, options, or pieces is software's; so is what
-/// is cut.
+/// The datagram that a plane is to find in any bytes. What has tags, options, or pieces is software's; so is
+/// what is cut.
 pub fn found<'a>(frame: &'a [u8], home: &Home<'_>) -> Option<Found<'a>> {
     let kind = frame.get(12..14)?;
     let ip = &frame[ETHERNET_BYTES..];

@@ -1,4 +1,5 @@
-//! Several groups at one interface: each sees its own packets and nobody else's, whatever becomes of the others.
+//! Several groups at one interface: each sees its own packets and nobody else's, whatever becomes of the
+//! others.
 use crate::hammered::stay_on;
 use crate::veth::{
     Namespaces, PORT, counted, is_wanted, plane_ip, port, sends, socket_at, test_ip,
@@ -204,7 +205,8 @@ impl Group {
         released.expect("what was handed over");
     }
 
-    /// Engaged in one way and the other, until all of it is over; what the fence says is what was acknowledged.
+    /// Engaged in one way and the other, until all of it is over; what the fence says is what was
+    /// acknowledged.
     pub fn work_until(&mut self, mut is_over: impl FnMut(&Self) -> bool) {
         while !is_over(self) {
             self.engage(self.term.is_multiple_of(2));
@@ -470,8 +472,8 @@ fn a_plane_that_fails_fails_alone() {
     sound.follows_by_one();
 }
 
-/// The interface has another Ethernet address: the programs are loaded anew once, and each plane goes there when
-/// it has handed over what it had.
+/// The interface has another Ethernet address: the programs are loaded anew once, and each plane goes there
+/// when it has handed over what it had.
 #[test]
 fn planes_move_one_after_the_other() {
     let (namespaces, interface) = interface(2);
@@ -515,8 +517,8 @@ fn set_queues(namespaces: &Namespaces, interface: &str, way: &str, count: u32, i
     namespaces.enter_plane(0);
 }
 
-/// What comes by several queues at once is stepped one behind the other, and what comes by another one than was
-/// asked for is counted.
+/// What comes by several queues at once is stepped one behind the other, and what comes by another one than
+/// was asked for is counted.
 #[test]
 fn packets_by_two_queues_at_once_are_one_log() {
     const ENTRIES: u64 = 30_000;
@@ -535,8 +537,8 @@ fn packets_by_two_queues_at_once_are_one_log() {
     group.take();
     assert_eq!(counted(&group.plane, "came_by_other_queue"), 0);
 
-    // Somebody changes the interface: now packets come by either queue, by the port they are from. Until it was
-    // down, veth has no program at the new queue.
+    // Somebody changes the interface: now packets come by either queue, by the port they are from. Until it
+    // was down, veth has no program at the new queue.
     set_queues(&namespaces, "eth0", "rx", 2, true);
     group.plane.disengage();
     namespaces.ip_in_plane(0, "link set eth0 down\nlink set eth0 up\n");

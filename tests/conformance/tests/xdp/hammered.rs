@@ -52,7 +52,8 @@ fn hammer(target: &Target, leader: &UdpSocket) {
 /// Keeps this thread on one of the processors, so that the two threads run side by side.
 pub fn stay_on(number: usize) {
     static ALL: OnceLock<CpuSet> = OnceLock::new();
-    // As before the first thread was kept: those that it starts, or what it runs next, begin with its own only.
+    // As before the first thread was kept: those that it starts, or what it runs next, begin with its own
+    // only.
     let all = ALL.get_or_init(|| sched_getaffinity(None).expect("a thread"));
     let mut processors = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).cycle();
     let mut one = CpuSet::new();
@@ -60,8 +61,8 @@ pub fn stay_on(number: usize) {
     sched_setaffinity(None, &one).expect("one of ours");
 }
 
-/// Does one thing on another processor while this thread does its work, after which, whatever becomes of that, it is
-/// `over`: then the other is to end.
+/// Does one thing on another processor while this thread does its work, after which, whatever becomes of
+/// that, it is `over`: then the other is to end.
 pub fn side_by_side<T>(
     over: &AtomicBool,
     other: impl FnOnce() + Send,

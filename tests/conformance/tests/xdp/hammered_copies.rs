@@ -1,6 +1,6 @@
 //! The fence of a leader whose copies are made behind the receive path, while requests pour in on another
-//! processor, and a follower asks for all entries again and again: no copy leaves after it, and what left is in
-//! the registers.
+//! processor, and a follower asks for all entries again and again: no copy leaves after it, and what left is
+//! in the registers.
 use crate::copies::{DRIVER, Leader, PATIENCE, request};
 use crate::hammered::{side_by_side, wait_for_more};
 use crate::veth::{PORT, counted, plane_ip, sends};

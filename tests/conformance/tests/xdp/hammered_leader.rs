@@ -1,5 +1,6 @@
-//! The fence of a leader while requests pour in on another processor as a driver hands them over: nothing leaves
-//! after it, no copy is under way, and what left before is in the registers. Clones: `hammered_copies.rs`. Needs root.
+//! The fence of a leader while requests pour in on another processor as a driver hands them over: nothing
+//! leaves after it, no copy is under way, and what left before is in the registers. Clones:
+//! `hammered_copies.rs`. Needs root.
 use crate::hammered::{Target, side_by_side, wait_for_packets};
 use crate::loaded::Loaded;
 use crate::twin::frame_of;
@@ -16,7 +17,8 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// On a busy machine fewer rounds must do, each of which waits for the other thread: after this long, so many.
+/// On a busy machine fewer rounds must do, each of which waits for the other thread: after this long, so
+/// many.
 const ROUNDS_FOR: Duration = Duration::from_secs(8);
 const ROUNDS_MIN: u64 = 50;
 

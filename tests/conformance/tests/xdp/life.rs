@@ -1,5 +1,5 @@
-//! A plane outlives what happens to its network interface, says what keeps it from running, and refuses to start
-//! where it could not run.
+//! A plane outlives what happens to its network interface, says what keeps it from running, and refuses to
+//! start where it could not run.
 use crate::veth::{
     Namespaces, OUTSIDE, PORT, counted, plane_ip, port, send_once, socket, socket_at, test_ip,
 };
@@ -56,8 +56,8 @@ pub fn attach_as(port: u16, name: Option<&str>, how: Attachment) -> Result<XdpPl
     XdpPlane::attach(address, name, options, how)
 }
 
-/// Tries until it is done. What this process has closed is closed a little later: another test may be about to
-/// start a program, and hold it until then.
+/// Tries until it is done. What this process has closed is closed a little later: another test may be about
+/// to start a program, and hold it until then.
 fn until_done<T, E: std::fmt::Debug>(mut attempt: impl FnMut() -> Result<T, E>) -> T {
     let begun = Instant::now();
     loop {
@@ -388,7 +388,8 @@ fn a_deleted_interface_is_missed_and_its_successor_is_taken() {
     }
 }
 
-/// So fast that the host sees an interface of the same number and Ethernet address; only the program is not there.
+/// So fast that the host sees an interface of the same number and Ethernet address; only the program is not
+/// there.
 #[test]
 fn an_interface_in_the_place_of_another_is_found_out() {
     let mut follower = Follower::new(None);

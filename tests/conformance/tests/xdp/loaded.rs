@@ -1,5 +1,5 @@
-//! The program that a plane has loaded, found by the interface it is attached to: runs it on frames, and looks
-//! at what it shares with its host.
+//! The program that a plane has loaded, found by the interface it is attached to: runs it on frames, and
+//! looks at what it shares with its host.
 mod ffi;
 
 use ffi::{FRAME_BYTES_MAX, Mapped, registers_of, run, run_live};
@@ -17,11 +17,12 @@ pub const XDP_PASS: u32 = 2;
 pub const XDP_TX: u32 = 3;
 pub const XDP_REDIRECT: u32 = 4;
 
-/// `struct qw_group`: what is looked at of it, and where the registers begin, then what a follower has asked for.
+/// `struct qw_group`: what is looked at of it, and where the registers begin, then what a follower has asked
+/// for.
 const GROUP_BYTES: usize = 272;
 const GROUP_REGISTERS: usize = 8;
-/// What stands behind registers and questions: whom the host has to answer, whether all is well, and whether the host
-/// was woken.
+/// What stands behind registers and questions: whom the host has to answer, whether all is well, and whether
+/// the host was woken.
 const GROUP_REST_BYTES: usize = 40;
 /// `broken`, within that.
 const GROUP_BROKEN: usize = GROUP_BYTES - GROUP_REST_BYTES + 8;

@@ -62,7 +62,8 @@ impl How for Driver {
     };
 }
 
-/// In the driver, where a program behind the receive path makes copies, with the lock that older kernels need.
+/// In the driver, where a program behind the receive path makes copies, with the lock that older kernels
+/// need.
 struct Clones;
 
 impl How for Clones {

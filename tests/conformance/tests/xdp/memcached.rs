@@ -1,5 +1,5 @@
-//! Memcached clients whose datagrams the program sees before the host does: a plain `set` goes into the log, a `get`
-//! is answered out of the host's table, and what may not be done reaches the host as it was sent.
+//! Memcached clients whose datagrams the program sees before the host does: a plain `set` goes into the log,
+//! a `get` is answered out of the host's table, and what may not be done reaches the host as it was sent.
 use crate::hammered::{side_by_side, wait_for_more};
 use crate::tagged::Tagged;
 use crate::veth::{OUTSIDE, counted, plane_ip, test_ip};
@@ -481,8 +481,8 @@ pub fn no_set_goes_behind_what_the_host_has_submitted_since() {
     assert!(sets > LEAVES_TAKEN_BACK / 10, "{sets} sets");
 }
 
-/// On another processor, the host writes the same place all the time, and each of its two halves with one text after
-/// the other.
+/// On another processor, the host writes the same place all the time, and each of its two halves with one
+/// text after the other.
 #[test]
 pub fn no_answer_is_ever_torn() {
     let mut served = Served::<Driver>::new(1, 64);

@@ -1,4 +1,5 @@
-//! Each of the programs' own checks, and of what their host does, left out once: the test named beside it must fail then.
+//! Each of the programs' own checks, and of what their host does, left out once: the test named beside it
+//! must fail then.
 use quorumwire_mutants::{activate, reached};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +12,8 @@ macro_rules! needed {
     };
 }
 
-/// The tests themselves, with as much of what they do as it takes: of some less than otherwise, of others more.
+/// The tests themselves, with as much of what they do as it takes: of some less than otherwise, of others
+/// more.
 mod so_much {
     use crate::veth::Way;
     use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Planes whose packets have a VLAN tag, while their address is that of another interface, above the one that
-//! carries them. Kernels without VLAN interfaces do: programs of the test (`bpf/tag.bpf.c`) make `eth0` of a plane a
-//! VLAN of [`LOWER`], whose other end is the test's, where they tag, too.
+//! carries them. Kernels without VLAN interfaces do: programs of the test (`bpf/tag.bpf.c`) make `eth0` of a
+//! plane a VLAN of [`LOWER`], whose other end is the test's, where they tag, too.
 use crate::copies::{DRIVER, PATIENCE, request};
 use crate::ethernet::Ethernet;
 use crate::life::{Follower, attach_as};
@@ -48,8 +48,8 @@ pub fn put_vlan_between(namespaces: &Namespaces, slot: usize, number: u16) {
     make_vlan(&port, &port, number);
 }
 
-/// Whether the driver may take tags out of frames, and put them in. If not, frames have theirs in them, as on a
-/// wire.
+/// Whether the driver may take tags out of frames, and put them in. If not, frames have theirs in them, as on
+/// a wire.
 fn ethtool(interface: &str, whether: &str) {
     let arguments = ["-K", interface, "rxvlan", whether, "txvlan", whether];
     let done = Command::new("ethtool").args(arguments).output();
@@ -126,8 +126,8 @@ mod multicast {
     }
 }
 
-/// The whole suite, for who changes something about tags. Of it, `make test` runs the above: what depends on how
-/// frames look.
+/// The whole suite, for who changes something about tags. Of it, `make test` runs the above: what depends on
+/// how frames look.
 mod all {
     mod driver {
         use super::super::*;

@@ -1,4 +1,5 @@
-//! In a time namespace a process's clock is not the kernel's, by which the program finds that a lease is over.
+//! In a time namespace a process's clock is not the kernel's, by which the program finds that a lease is
+//! over.
 use crate::memcached;
 use std::process::Command;
 

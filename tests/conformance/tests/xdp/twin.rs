@@ -726,8 +726,8 @@ fn role_of(registers: &Registers) -> String {
     Role::from_byte(registers.role).map_or("Off".into(), |role| format!("{role:?}"))
 }
 
-/// What is in a frame that left, which must be sound and from the plane to the test, or to `all`; `None` if it is
-/// no datagram.
+/// What is in a frame that left, which must be sound and from the plane to the test, or to `all`; `None` if
+/// it is no datagram.
 fn read_frame(frame: &[u8], checksum: Checksum, all: Option<IpAddr>) -> Option<Sent> {
     let (envelope, bytes) = unframed(frame, checksum)?.expect("a sound frame");
     let (to, port) = (envelope.to, envelope.from.port());

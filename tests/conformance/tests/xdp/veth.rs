@@ -101,7 +101,8 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// For so many planes, joined to the test by IPv4; nobody has a program yet. Moves this thread into the test's.
+    /// For so many planes, joined to the test by IPv4; nobody has a program yet. Moves this thread into the
+    /// test's.
     pub fn new(planes: usize) -> Self {
         Self::joined(planes, Way::V4)
     }
@@ -141,8 +142,8 @@ impl Namespaces {
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root");
     }
 
-    /// Waits until the kernel has told of every carrier. It does so up to a second after an interface came up, and
-    /// that wakes a plane, which looks at what has changed.
+    /// Waits until the kernel has told of every carrier. It does so up to a second after an interface came
+    /// up, and that wakes a plane, which looks at what has changed.
     pub fn await_carriers(&self) {
         let begun = Instant::now();
         for name in &self.names[1..] {
@@ -164,8 +165,8 @@ impl Namespaces {
         ip(&["-n", &self.names[0], "-batch", "-"], script);
     }
 
-    /// A veth pair between the test and a plane, whose end has these further settings. Neighbours are fixed, so
-    /// that no packet waits for one.
+    /// A veth pair between the test and a plane, whose end has these further settings. Neighbours are fixed,
+    /// so that no packet waits for one.
     pub fn connect(&self, slot: usize, settings: &str) {
         self.connect_both(slot, settings, "");
     }
@@ -301,7 +302,8 @@ pub fn socket(ip: impl Into<IpAddr>) -> UdpSocket {
 pub fn socket_at(ip: impl Into<IpAddr>, port: u16) -> UdpSocket {
     let ip = ip.into();
     let begun = Instant::now();
-    // A program that another thread starts has the sockets of all for a moment, also those closed here meanwhile.
+    // A program that another thread starts has the sockets of all for a moment, also those closed here
+    // meanwhile.
     let socket = loop {
         match UdpSocket::bind((ip, port)) {
             Err(error)
@@ -318,7 +320,8 @@ pub fn socket_at(ip: impl Into<IpAddr>, port: u16) -> UdpSocket {
     socket
 }
 
-/// Whether a datagram left a socket that never blocks: on a busy machine it may still be full of those before.
+/// Whether a datagram left a socket that never blocks: on a busy machine it may still be full of those
+/// before.
 pub fn sends(from: &UdpSocket, bytes: &[u8], to: impl Into<SocketAddr>) -> bool {
     match from.send_to(bytes, to.into()) {
         Ok(sent) => {

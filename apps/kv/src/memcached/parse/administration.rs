@@ -1,10 +1,11 @@
-//! Requests that tune memcached or look into it. Most of what they tune is not here: those are answered as memcached
-//! answers them, and change nothing.
+//! Requests that tune memcached or look into it. Most of what they tune is not here: those are answered as
+//! memcached answers them, and change nothing.
 use super::{Cut, signed, unsigned};
 use crate::memcached::{Local, Parsed, reply};
 use crate::{Command, MemoryChange};
 
-/// What memcached takes as a memory limit, at least and at most, and the largest number that it understands there.
+/// What memcached takes as a memory limit, at least and at most, and the largest number that it understands
+/// there.
 const MEGABYTES_LEAST: u64 = 8;
 const MEGABYTES_MAX: u64 = 1_000_000_000;
 const U32_MAX: u64 = 0xffff_ffff;
@@ -142,8 +143,8 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// `lru_crawler enable|disable`, `lru_crawler crawl|metadump classes`, `lru_crawler sleep|tocrawl number`. Keys
-    /// are not listed.
+    /// `lru_crawler enable|disable`, `lru_crawler crawl|metadump classes`, `lru_crawler sleep|tocrawl
+    /// number`. Keys are not listed.
     pub(super) fn lru_crawler(&self) -> Parsed<'a> {
         let number = || unsigned(self.words[2]);
         let refusal = match self.words[1..self.word_count.max(1)] {

@@ -60,8 +60,8 @@ const SAME_OBJECT: &str = "ERR source and destination objects are the same";
 
 impl Store {
     /// Answers a command that changes nothing. Its text behind the digit of `resp` is what `query` takes,
-    /// too. The one called `\0versions`, which no client of Redis can send, shows the [`version`](Self::version)
-    /// of each key, as strings of digits.
+    /// too. The one called `\0versions`, which no client of Redis can send, shows the
+    /// [`version`](Self::version) of each key, as strings of digits.
     pub fn redis_read(&self, resp: Resp, words: &Words<'_>, out: &mut Vec<u8>) {
         let mut answer = Answer {
             end_max: out.len() + REPLY_BYTES_MAX,

@@ -49,8 +49,9 @@ impl Store {
         Ok(())
     }
 
-    /// The items from a position on, in order, if there are so many: `count` of them, those that share the last
-    /// one's position, and at least one more. A piece may end anywhere, so its end says nothing about the next.
+    /// The items from a position on, in order, if there are so many: `count` of them, those that share the
+    /// last one's position, and at least one more. A piece may end anywhere, so its end says nothing about
+    /// the next.
     pub(in crate::store) fn items_from(
         &self,
         from: Position,

@@ -8,7 +8,8 @@ pub(in crate::store) const PER_WORD: usize = 128;
 /// Work for each key that is looked at to find some.
 pub(in crate::store) const PER_KEY_SEEN: usize = 256;
 
-/// Work to look through a piece of the table: it holds four times as many keys at most, but is in memory at once.
+/// Work to look through a piece of the table: it holds four times as many keys at most, but is in memory at
+/// once.
 pub(in crate::store) const PER_PIECE: usize = 1024 * PER_KEY_SEEN;
 
 /// Work for each step of comparing a key with a pattern.
@@ -21,8 +22,8 @@ pub(in crate::store) const PER_DIGIT: usize = 64;
 pub(in crate::store) const FREED_SHARE: usize = 16;
 
 impl Store {
-    /// Work that every command is, before it does anything. One with few words outside of a transaction can do
-    /// away with few values, so nobody looks how long they are.
+    /// Work that every command is, before it does anything. One with few words outside of a transaction can
+    /// do away with few values, so nobody looks how long they are.
     pub(super) fn work_of(
         &self,
         spec: &Spec,
@@ -43,7 +44,8 @@ impl Store {
         work
     }
 
-    /// The same for a value that is to be so long at least: if it is shorter, it is copied to where there is room.
+    /// The same for a value that is to be so long at least: if it is shorter, it is copied to where there is
+    /// room.
     pub(super) fn work_to_edit(&self, key: Key<'_>, bytes_least: usize, at: At) -> usize {
         let bytes = self.value(key).map_or(0, <[u8]>::len);
         if bytes < bytes_least {
@@ -53,8 +55,8 @@ impl Store {
         }
     }
 
-    /// Work that it is to change a value where it is: a snapshot may hold on to it, then it is copied first. Once
-    /// this command has changed it, none does.
+    /// Work that it is to change a value where it is: a snapshot may hold on to it, then it is copied first.
+    /// Once this command has changed it, none does.
     pub(super) fn work_to_change(&self, key: Key<'_>, at: At) -> usize {
         let found = self.live(key).filter(|item| item.unique != at.number);
         found.map_or(0, |item| item.value().len())

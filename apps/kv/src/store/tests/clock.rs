@@ -267,7 +267,8 @@ fn commands_that_show_time_say_so() {
     }
 }
 
-/// The golden snapshot of format 4, and with a log that is 4 minutes and more ahead of the day, or says that it is not.
+/// The golden snapshot of format 4, and with a log that is 4 minutes and more ahead of the day, or says that
+/// it is not.
 #[test]
 fn a_snapshot_says_by_how_much_the_log_is_ahead_if_the_log_does() {
     for (ahead, ahead_ms) in [([0, 0, 0, 0, 0, 4, 0, 1], 0x40001), ([0; 8], 0)] {

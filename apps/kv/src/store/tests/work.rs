@@ -171,7 +171,8 @@ fn an_expensive_command_is_known_before_and_others_cost_no_look() {
     assert_eq!(both, 2 * VALUE_BYTES_MAX + 2 * VALUE_BYTES_MAX / 16);
 }
 
-/// Whoever puts commands together that are carried out together goes by this: values may come to be there meanwhile.
+/// Whoever puts commands together that are carried out together goes by this: values may come to be there
+/// meanwhile.
 #[test]
 fn no_command_costs_more_than_it_may_at_most() {
     let large = (0..12).fold(String::new(), |keys, number| {

@@ -87,8 +87,8 @@ impl Mapped {
 
     /// Its bytes, until something runs that writes it; or numbers in it that somebody counts up.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping is so long, and lives as long as `self`. Programs write it while this thread has
-        // one run; else there are only numbers whose every value is one, which are read once.
+        // SAFETY: the mapping is so long, and lives as long as `self`. Programs write it while this thread
+        // has one run; else there are only numbers whose every value is one, which are read once.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }

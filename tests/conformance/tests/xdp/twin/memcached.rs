@@ -1,5 +1,5 @@
-//! Memcached clients of both planes: what the program does by itself, the native engine and a table of its own here
-//! say, too.
+//! Memcached clients of both planes: what the program does by itself, the native engine and a table of its
+//! own here say, too.
 use super::{Comes, ON_THE_WAY_MAX, Out, Planned, Sent, Twin, role_of};
 use crate::frames::{Checksum, Found, found};
 use crate::loaded::{XDP_PASS, XDP_TX};
