@@ -402,6 +402,9 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
+        if process.group.reads.is_empty() {
+            return;
+        }
         for (index, reader) in process.group.take_ready() {
             self.read_granted(place, reader, index);
         }

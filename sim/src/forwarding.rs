@@ -4,7 +4,7 @@
 use crate::clients::{Fate, Told};
 use crate::machine::{Group, Origin};
 use crate::network::Saying;
-use crate::queue::MILLISECOND;
+use crate::queue::{MILLISECOND, Nanos};
 use crate::spelling;
 use crate::world::{Event, World};
 use bytes::Bytes;
@@ -17,6 +17,9 @@ use quorumwire_interfaces::{Executed, Index, Reason};
 use quorumwire_linearizability::history::{Answer, Operation};
 use quorumwire_sessions::Outcome;
 use std::time::Duration;
+
+/// How often what has waited for too long is looked for, as in the server.
+const LOOKED_FOR_LATE: Nanos = 20 * MILLISECOND;
 
 /// Something has come from this replica.
 pub fn note_heard(group: &mut Group, from: Peer) {
@@ -234,6 +237,14 @@ impl World {
 
     /// What has waited for too long is given up.
     pub fn give_up_late(&mut self, place: usize) {
+        let now = self.now;
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if now < process.looked_for_late_at + LOOKED_FOR_LATE {
+            return;
+        }
+        process.looked_for_late_at = now;
         let patience = Duration::from_nanos(self.plan.settings.election_timeout);
         let returned = self.drive(place, |group| group.give_up_left_behind(patience));
         let returned = returned.into_iter().flatten();
@@ -259,6 +270,9 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
+        if process.group.effects.is_empty() {
+            return;
+        }
         for connected in process.group.peers.connected.values_mut() {
             connected.queued_bytes = 0; // the network takes all at once
         }

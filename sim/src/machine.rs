@@ -227,6 +227,8 @@ pub struct Process {
     pub snapshot_retry_at: Option<Nanos>,
     /// A removal of a member that it was asked for and that is not done yet.
     pub removal: Option<Ticket>,
+    /// When it last looked for what has waited for too long.
+    pub looked_for_late_at: Nanos,
     /// When it last tried to hand leadership over because its disk is full.
     pub handed_over_full_at: Option<Nanos>,
     /// What the checks last saw of it.
@@ -680,6 +682,7 @@ impl Process {
             taking: false,
             snapshot_retry_at: None,
             removal: None,
+            looked_for_late_at: 0,
             handed_over_full_at: None,
             seen: Seen::default(),
         }
