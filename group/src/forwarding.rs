@@ -357,13 +357,11 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         let mut late: Vec<Late<O>> = proposals
             .map(|it| (it.origin, Reason::OutcomeUnknown))
             .collect();
-        while let Some(plane) = &mut self.plane
-            && plane.waits_since().is_some_and(is_late)
-            && let Some(submission) = plane.take_back()
-        {
-            let reason = self.why_not_submitted();
-            late.extend(submission.origin.map(|origin| (origin, reason)));
-        }
+        let plane = self.plane.as_mut();
+        let submissions = plane.map_or(Vec::new(), |plane| plane.take_late(is_late));
+        let reason = self.why_not_submitted();
+        let origins = submissions.into_iter().filter_map(|it| it.origin);
+        late.extend(origins.map(|origin| (origin, reason)));
         // The first is the oldest.
         let first = self.forwards.waiting.values().next();
         if first.is_some_and(|forward| is_late(forward.at)) {

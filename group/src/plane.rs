@@ -1,5 +1,6 @@
 //! The data plane as its group sees it: what waits to be submitted, what it has stored (as log records), and
 //! where the planes of the other replicas are. Consensus decides when it is engaged.
+use crate::mutants::mutant;
 use crate::plane_turn::PlaneClient;
 use crate::proposals::{Proposal, Proposals};
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -573,6 +574,28 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         self.waiting_bytes -= next.payload.len();
         self.ticks_waiting -= usize::from(next.kind == EntryKind::Tick);
         Some(next)
+    }
+
+    /// Takes back those at the front that wait for too long. A tick among them stays in front of what
+    /// waits on: that counts from it.
+    pub fn take_late(&mut self, is_late: impl Fn(Now) -> bool) -> Vec<Submission<O>> {
+        let (mut late, mut tick) = (Vec::new(), None);
+        while self.waits_since().is_some_and(&is_late)
+            && let Some(submission) = self.take_back()
+        {
+            match submission.kind {
+                EntryKind::Tick => tick = Some(submission),
+                EntryKind::Command | EntryKind::Fragment | EntryKind::Bundle => {
+                    late.push(submission);
+                }
+            }
+        }
+        if let (Some(tick), Some(at)) = (tick, self.waits_since())
+            && !mutant("late-tick-is-given-up")
+        {
+            self.put_back(Submission { at, ..tick });
+        }
+        late
     }
 
     /// Puts one back at the front.

@@ -16,6 +16,7 @@ pub const SEEDS_MAX_NOTICED: u64 = 100;
 const GROUP: &[&str] = &[
     "answer-of-another-entry",
     "answer-of-another-process",
+    "late-tick-is-given-up",
     "late-write-is-taken",
     "read-before-applied",
     "read-follows-leadership",
