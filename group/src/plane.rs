@@ -714,3 +714,7 @@ impl<O> Submission<O> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "plane_test.rs"]
+mod tests;
