@@ -151,6 +151,11 @@ impl World {
         let Some(job) = process.jobs.remove(&number) else {
             return;
         };
+        if let SnapshotJob::Read(_, last_index, ..) = job
+            && last_index <= process.unreadable_upto
+        {
+            self.counts.hit(Class::F15Unreadable);
+        }
         let event = process.work(job);
         match &event {
             SnapshotEvent::Taken(Some(meta)) => {
@@ -364,12 +369,13 @@ impl Process {
                 SnapshotEvent::Taken(written.ok().map(|()| meta))
             }
             SnapshotJob::Read(to, last_index, offset, bytes_max) => {
-                let chunk = self.files.read_chunk(last_index, offset, bytes_max);
+                let found = self.files.read_chunk(last_index, offset, bytes_max);
+                let chunk = found.unwrap_or(None);
                 SnapshotEvent::Answer(Input::SnapshotRead {
                     to,
                     last_index,
                     offset,
-                    chunk: chunk.unwrap_or(None),
+                    chunk: chunk.filter(|_| last_index > self.unreadable_upto),
                 })
             }
             SnapshotJob::Store(last_index, offset, bytes) => {

@@ -2,7 +2,7 @@
 use crate::machine::Machine;
 use crate::plane::Plane;
 use crate::queue::Nanos;
-use quorumwire_control::{Body, Entry, Output, Peer, Replica, Role, Ticket};
+use quorumwire_control::{Body, Engage, Entry, Output, Peer, Replica, Role, Ticket};
 use quorumwire_interfaces::{DataPlane as _, Incarnation, Index, Lineage, ReplicaId, Term};
 use quorumwire_wire::packet::Header;
 use quorumwire_wire::{CommitQuorum, Member, Membership, RecordKind};
@@ -19,8 +19,12 @@ pub struct Checks {
     /// I4: the entry committed at each index: term, checksum, and the term of who said so first. The
     /// first has index 1.
     committed: Vec<(Term, u32, Term)>,
-    /// I7: the highest index at which a plane has told a client that its write is done.
+    /// I7: the highest index at which a plane has told a client that its write is done, or could have.
     answered_blind: Index,
+    /// I3: the last entry that a plane was seen to have committed.
+    committed_by_plane: Option<(Index, Term)>,
+    /// I1: for whom planes were engaged in each term.
+    fast_leaders: BTreeMap<Term, Peer>,
     /// I2: the entries ever written at each index: term, checksum and the term before.
     written: Vec<Vec<(Term, u32, Option<Term>)>>,
     /// Who has written a first entry.
@@ -105,6 +109,15 @@ impl Checks {
         };
         let replica = &process.group.replica;
         let (peer, seen, term) = (machine.peer, process.seen, replica.term());
+        if let (Some(fast), Some(plane)) = (replica.fast_term(), &process.group.plane) {
+            let moves = plane.place().term();
+            self.require((fast.term, moves) == (term, term), || {
+                format!(
+                    "I11: {peer:?} is in term {term}, fast in {}, its plane moves {moves}",
+                    fast.term
+                )
+            });
+        }
         self.require(term >= seen.term, || {
             format!("I10: {peer:?} went back from term {} to {term}", seen.term)
         });
@@ -143,11 +156,59 @@ impl Checks {
                 | Output::StoreSnapshotChunk { .. }
                 | Output::InstallSnapshot { .. }
                 | Output::TakeSnapshot
-                | Output::Engage(_)
-                | Output::Disengage(_)
-                | Output::PlaneHeartbeat { .. }
-                | Output::PlanePersisted(_) => {}
+                | Output::Disengage(_) => {}
+                Output::Engage(engage) => self.engages(machine, engage),
+                Output::PlaneHeartbeat { .. } => self.engaged_hold_the_start(peer, replica),
+                Output::PlanePersisted(index) => {
+                    let durable = machine.in_memory || machine.durable.last_index() >= *index;
+                    self.require(durable, || {
+                        format!(
+                            "I5: {peer:?} tells its plane that {index} is durable, which is not"
+                        )
+                    });
+                }
             }
+        }
+    }
+
+    /// I1, I5: a plane begins behind a durable log, in a durable term, for the one leader of that term.
+    fn engages(&mut self, machine: &Machine, engage: &Engage) {
+        let (peer, durable) = (machine.peer, &machine.durable);
+        let is_durable = machine.in_memory
+            || (durable.term == engage.term
+                && durable.last_index() == engage.last_index
+                && durable.holds(engage.last_index, engage.last_term));
+        self.require(is_durable, || {
+            format!(
+                "I5: {peer:?} engages its plane behind {} before that is durable",
+                engage.last_index
+            )
+        });
+        let leader = engage.voters[usize::from(engage.leader)];
+        let known = *self.fast_leaders.entry(engage.term).or_insert(leader);
+        self.require(known == leader, || {
+            format!(
+                "I1: term {} is fast for {known:?} and {leader:?}",
+                engage.term
+            )
+        });
+    }
+
+    /// I5: who takes part in a fast term holds all before it, and its leader knows that, because no plane
+    /// will ever say so. Judged at each heartbeat.
+    fn engaged_hold_the_start(&mut self, peer: Peer, replica: &Replica) {
+        let Some(fast) = replica.fast_term() else {
+            return;
+        };
+        for member in replica.status().followers {
+            let known = !member.engaged || member.match_index >= fast.start_index;
+            self.require(known, || {
+                let (id, matched) = (member.id, member.match_index);
+                format!(
+                    "I5: {peer:?}: {id} is engaged behind {}, known to hold {matched}",
+                    fast.start_index
+                )
+            });
         }
     }
 
@@ -166,6 +227,12 @@ impl Checks {
         });
         self.require(lacks.is_none(), || {
             format!("I3: {peer:?} leads term {term} without committed entry {lacks:?}, its log ends with {}", replica.last_index())
+        });
+        // It has all before that one, too, because no two logs differ there.
+        let by_plane = self.committed_by_plane.filter(|last| last.1 < term);
+        let lacks = by_plane.filter(|last| !has(replica, *last));
+        self.require(lacks.is_none(), || {
+            format!("I3: {peer:?} leads term {term} without {lacks:?}, which a plane has committed")
         });
     }
 
@@ -398,21 +465,50 @@ impl Checks {
             members = replica.membership_at(set_at.previous()).1;
         }
         self.is_held(machines, peer, members, (index, term));
+        self.later_leaders_have(machines, (peer, replica.term()), (index, term));
+    }
+
+    /// I3: whoever leads a later term has what somebody commits in this one.
+    fn later_leaders_have(
+        &mut self,
+        machines: &[Machine],
+        (peer, said_in): (Peer, Term),
+        entry: (Index, Term),
+    ) {
         for other in machines {
             let later = other.process.as_ref().map(|process| &process.group.replica);
             let Some(later) =
-                later.filter(|later| later.role() == Role::Leader && later.term() > replica.term())
+                later.filter(|later| later.role() == Role::Leader && later.term() > said_in)
             else {
                 continue;
             };
-            let has = later.term_at(index) == Some(term) || later.first_index() > index;
-            self.require(has, || {
+            self.require(has(later, entry), || {
                 format!(
-                    "I3: {peer:?} commits {index}, which leader {:?} lacks",
-                    other.peer
+                    "I3: {peer:?} commits {}, which leader {:?} lacks",
+                    entry.0, other.peer
                 )
             });
         }
+    }
+
+    /// I3, I4, I5: what a leader's plane commits is committed for ever, as if its process had said so.
+    pub fn plane_commits(&mut self, machines: &[Machine], machine: &Machine, entry: (Index, Term)) {
+        let (peer, (index, term)) = (machine.peer, entry);
+        let Some(process) = &machine.process else {
+            return;
+        };
+        let replica = &process.group.replica;
+        let known = self.committed_term(index);
+        self.require(known.is_none_or(|known| known == term), || {
+            format!(
+                "I4: the plane of {peer:?} commits {index}@{term}, committed was one of {known:?}"
+            )
+        });
+        self.answered_blind = self.answered_blind.max(index);
+        self.committed_by_plane = self.committed_by_plane.max(Some(entry));
+        let (_, members) = replica.membership_at(replica.last_index());
+        self.is_held(machines, peer, members, entry);
+        self.later_leaders_have(machines, (peer, term), entry);
     }
 
     fn commit(&mut self, peer: Peer, entry: &Entry, said_in: Term) {
@@ -510,6 +606,14 @@ impl Checks {
         });
     }
 
+    /// I7: whoever could read by its lease now would miss nothing.
+    pub fn may_read(&mut self, peer: Peer, index: Index) {
+        let (judged, needed) = (self.reads_judged, self.known_upto());
+        self.require(!judged || index >= needed, || {
+            format!("I7: {peer:?} may read at {index} by its lease, {needed} is committed")
+        });
+    }
+
     /// A read is answered out of a state that has applied so much.
     pub fn answers_read(&mut self, peer: Peer, applied: Index, needed: Index) {
         let judged = self.reads_judged;
@@ -581,6 +685,11 @@ impl Checks {
             format!("I4: {peer:?} installs a snapshot of {last_index}@{last_term}, committed was {known:?}")
         });
     }
+}
+
+/// Whether a replica's log has this very entry, or has gone on from a snapshot of it.
+fn has(replica: &Replica, (index, term): (Index, Term)) -> bool {
+    replica.term_at(index) == Some(term) || replica.first_index() > index
 }
 
 /// Whether this life has the entry, or is over and may have had it.

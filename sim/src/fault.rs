@@ -10,6 +10,7 @@ pub enum Class {
     F2Repeat,
     F3Late,
     F4Partition,
+    F4PlanesApart,
     F5Clog,
     F6Corrupt,
     F7Cut,
@@ -21,6 +22,7 @@ pub enum Class {
     F13SyncFails,
     F14DiskFull,
     F15Damage,
+    F15Unreadable,
     F16Misdirected,
     F17Stall,
     F18Wipe,
@@ -34,6 +36,7 @@ pub enum Class {
     F23Version,
     F24PlaneAlone,
     F25PlaneBreaks,
+    F25PlaneRefuses,
     F26OldTerm,
     F28Leaves,
     F29Returns,
@@ -42,11 +45,12 @@ pub enum Class {
 }
 
 /// All classes.
-pub const CLASSES: [Class; 33] = [
+pub const CLASSES: [Class; 36] = [
     Class::F1Loss,
     Class::F2Repeat,
     Class::F3Late,
     Class::F4Partition,
+    Class::F4PlanesApart,
     Class::F5Clog,
     Class::F6Corrupt,
     Class::F7Cut,
@@ -58,6 +62,7 @@ pub const CLASSES: [Class; 33] = [
     Class::F13SyncFails,
     Class::F14DiskFull,
     Class::F15Damage,
+    Class::F15Unreadable,
     Class::F16Misdirected,
     Class::F17Stall,
     Class::F18Wipe,
@@ -71,6 +76,7 @@ pub const CLASSES: [Class; 33] = [
     Class::F23Version,
     Class::F24PlaneAlone,
     Class::F25PlaneBreaks,
+    Class::F25PlaneRefuses,
     Class::F26OldTerm,
     Class::F28Leaves,
     Class::F29Returns,
@@ -97,6 +103,7 @@ impl Class {
             Self::F2Repeat => "F2 repeats, old ones too",
             Self::F3Late => "F3 late and out of order",
             Self::F4Partition => "F4 partitions",
+            Self::F4PlanesApart => "F4 planes cut off, processes not",
             Self::F5Clog => "F5 clogs, swizzled too",
             Self::F6Corrupt => "F6 corrupt bytes",
             Self::F7Cut => "F7 cut or oversized frames",
@@ -108,6 +115,7 @@ impl Class {
             Self::F13SyncFails => "F13 a sync fails once",
             Self::F14DiskFull => "F14 disk full",
             Self::F15Damage => "F15 flipped, zeroed, cut files",
+            Self::F15Unreadable => "F15 a snapshot cannot be read",
             Self::F16Misdirected => "F16 misdirected write",
             Self::F17Stall => "F17 disk stalls",
             Self::F18Wipe => "F18 disk wiped",
@@ -121,6 +129,7 @@ impl Class {
             Self::F23Version => "F23 frames of another version",
             Self::F24PlaneAlone => "F24 plane without its process",
             Self::F25PlaneBreaks => "F25 a plane breaks, or is reset",
+            Self::F25PlaneRefuses => "F25 a plane will not engage",
             Self::F26OldTerm => "F26 datagrams of old terms",
             Self::F28Leaves => "F28 a plane left at any index",
             Self::F29Returns => "F29 leadership goes away and comes back",
@@ -182,6 +191,13 @@ pub enum Kind {
     ReplayDatagrams {
         permille: u16,
     },
+    /// The planes of these two machines do not hear each other. Their processes do.
+    PlanesApart {
+        one: u8,
+        other: u8,
+    },
+    /// A plane will not engage.
+    PlaneRefuses,
     /// All planes get the next keys, one after the other.
     RotateKeys,
     Strike(Strike, Target),
@@ -193,6 +209,8 @@ pub enum Kind {
     DiskFull,
     /// Bits flip, sectors vanish, a file is cut short, behind the back of a replica that is down.
     Damage,
+    /// The leader's newest snapshot cannot be read.
+    Unreadable,
     Misdirected {
         after: u8,
     },

@@ -29,6 +29,7 @@ pub mod moves;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod network;
+mod outcomes;
 pub mod pipes;
 pub mod plan;
 pub mod plane;

@@ -94,6 +94,8 @@ pub struct Machine {
     pub down_for: Nanos,
     /// Whether its processes have a data plane.
     pub has_plane: bool,
+    /// Its plane does not engage before this.
+    pub plane_refuses_until: Nanos,
     /// The plane of a process that is gone, which goes on until the next one starts.
     pub orphan: Option<Plane>,
     /// The process stands still, its plane does not.
@@ -223,6 +225,8 @@ pub struct Process {
     pub pieces_until: Nanos,
     /// A snapshot is being written.
     pub taking: bool,
+    /// A fault keeps snapshots up to this one from being read.
+    pub unreadable_upto: Index,
     /// The last one failed: when another is taken, whatever was applied since.
     pub snapshot_retry_at: Option<Nanos>,
     /// A removal of a member that it was asked for and that is not done yet.
@@ -308,6 +312,7 @@ impl Machine {
             dies_after: None,
             down_for: 0,
             has_plane: settings.planes.has_plane(id.0),
+            plane_refuses_until: 0,
             orphan: None,
             plane_goes_on: false,
             socket: Vec::new(),
@@ -680,6 +685,7 @@ impl Process {
             next_job: 0,
             pieces_until: 0,
             taking: false,
+            unreadable_upto: Index(0),
             snapshot_retry_at: None,
             removal: None,
             looked_for_late_at: 0,

@@ -117,6 +117,18 @@ impl Network {
         }
     }
 
+    /// Whether the planes at these two places do not hear each other, whatever their processes do.
+    #[must_use]
+    pub fn planes_are_apart(&self, (from, to): Link) -> bool {
+        self.weather.iter().any(|(_, kind)| match kind {
+            Kind::PlanesApart { one, other } => {
+                let (one, other) = (usize::from(*one), usize::from(*other));
+                (from, to) == (one, other) || (from, to) == (other, one)
+            }
+            _ => false,
+        })
+    }
+
     /// What is sent over this direction arrives not before this time.
     #[must_use]
     pub fn clogged_until(&self, link: Link) -> Nanos {

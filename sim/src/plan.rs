@@ -24,6 +24,10 @@ const AT_BOUND: u64 = 0x0b0a_d21f;
 const FORWARDS: u64 = 0x0f0a_0a4d;
 /// In so many of a thousand seeds they do; else they refuse.
 const FORWARDS_PERMILLE: u64 = 700;
+/// Likewise which clusters begin with two voters.
+const PAIRS: u64 = 0x0002_0002;
+/// So many of a thousand of those that may shrink to one.
+const PAIRS_PERMILLE: u64 = 250;
 /// Sets faults of later invention apart likewise.
 const APART: u64 = 0x00fa_0175;
 /// Where one voter begins: so many wishes to add one, for each that is to be added. Some come too early.
@@ -39,6 +43,13 @@ const RETURNS: u64 = 30;
 pub const DRIFT_BOUND_PPM: u64 = 100_000;
 /// In so many of a thousand seeds whose clocks drift, they do so as far as that.
 const AT_BOUND_PERMILLE: u64 = 400;
+/// In so many of a thousand seeds with planes, some of these lose each other while their processes do not,
+/// and some will not engage; and so many times in each.
+const PLANES_APART_PERMILLE: u64 = 400;
+const PLANES_APART: u64 = 40;
+/// In so many of a thousand seeds snapshots cannot be read, and so many times in each.
+const UNREADABLE_PERMILLE: u64 = 300;
+const UNREADABLE: u64 = 30;
 /// In so many of a thousand seeds replicas move, and so many times in each.
 const MOVING_PERMILLE: u64 = 300;
 const MOVES: u64 = 30;
@@ -118,7 +129,7 @@ impl ClusterShape {
 pub struct Settings {
     /// What everything else follows from.
     pub seed: u64,
-    /// Members at the beginning: 3, 5 or 7.
+    /// Members at the beginning: 2, 3, 5 or 7.
     pub voters: u16,
     /// Replicas that wait to be added: 0 to 2.
     pub spares: u16,
@@ -321,6 +332,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     let voters = match shape {
         // With more of them, the others can elect somebody without the late one.
         ClusterShape::Latecomer => 3,
+        ClusterShape::Shrinks if Random::new(mix(seed ^ PAIRS)).permille(PAIRS_PERMILLE) => 2,
         ClusterShape::Usual | ClusterShape::Shrinks | ClusterShape::BeginsAlone => voters,
     };
     let apart = &mut Random::new(mix(seed ^ OLDER));
@@ -437,6 +449,30 @@ fn faults_apart(settings: &Settings, faults: &mut Vec<Fault>) {
             let at = random.between(CALM_START, TROUBLE - SECOND);
             add((at, 0), Kind::Members(Change::Move), random);
         }
+    }
+    if settings.planes != Planes::None && random.permille(PLANES_APART_PERMILLE) {
+        for _ in 0..PLANES_APART {
+            let at = random.between(CALM_START, TROUBLE - SECOND);
+            let timeout = settings.election_timeout.min(FAULT_TIMEOUT_MAX);
+            let lasts = random.between(timeout / 8, 6 * timeout);
+            add((at, lasts), planes_apart(settings, random), random);
+        }
+    }
+    if random.permille(UNREADABLE_PERMILLE) {
+        for _ in 0..UNREADABLE {
+            let at = random.between(CALM_START, TROUBLE - SECOND);
+            add((at, 0), Kind::Unreadable, random);
+        }
+    }
+}
+
+fn planes_apart(settings: &Settings, random: &mut Random) -> Kind {
+    let count = u64::from(settings.voters + settings.spares);
+    let one = small(random, count);
+    let other = random.below(count);
+    match u8::try_from(other) {
+        Ok(other) if other != one => Kind::PlanesApart { one, other },
+        Ok(_) | Err(_) => Kind::PlaneRefuses,
     }
 }
 

@@ -71,6 +71,8 @@ pub struct Place {
     seen: Registers,
     /// It takes no datagram any more, until it is stopped.
     pub failed: bool,
+    /// It will not engage.
+    pub refuses: bool,
     /// Its process will look at it.
     pub news_planned: bool,
     /// The highest index it has acknowledged in the running term.
@@ -87,6 +89,9 @@ impl DataPlane for Place {
     }
 
     fn engage(&mut self, grant: &Grant) -> Result<(), PlaneError> {
+        if self.refuses {
+            return Err(PlaneError::Refused("a fault keeps it from engaging"));
+        }
         self.engine.engage(grant)?;
         self.behind.clear(); // they are slots of an earlier term
         self.start_index = grant.last_index;
@@ -244,6 +249,7 @@ pub fn new(
         shown: Registers::default(),
         seen: Registers::default(),
         failed: false,
+        refuses: false,
         news_planned: false,
         acknowledged: Index(0),
     };

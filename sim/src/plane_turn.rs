@@ -175,6 +175,10 @@ impl World {
             self.counts.hit(Class::F4Partition);
             return;
         }
+        if among_machines && self.network.planes_are_apart(link) {
+            self.counts.hit(Class::F4PlanesApart);
+            return;
+        }
         let clogged_until = if among_machines {
             self.network.clogged_until(link)
         } else {
@@ -236,7 +240,12 @@ impl World {
         let before = plane.shown.commit_index.max(plane.start_index);
         let more = registers.commit_index.0.saturating_sub(before.0);
         plane.shown = registers;
-        self.counts.see_many("entries committed by planes", more);
+        if more > 0 {
+            self.counts.see_many("entries committed by planes", more);
+            let entry = (registers.commit_index, registers.term);
+            let (machines, checks) = (&self.machines, &mut self.checks);
+            checks.plane_commits(machines, &machines[place], entry);
+        }
     }
 
     /// Gives consensus what the plane has stored.
@@ -258,14 +267,21 @@ impl World {
 
     /// Consensus wants the plane to run.
     pub fn engage_plane(&mut self, place: usize, engage: &Engage) {
-        let Some(process) = &mut self.machines[place].process else {
+        let machine = &mut self.machines[place];
+        let refuses = machine.plane_refuses_until > self.now;
+        let Some(process) = &mut machine.process else {
             return;
         };
         let term = engage.term;
-        let plane = process.group.plane.as_mut();
-        let engaged = plane.is_some_and(|plane| plane.engage(engage).is_ok());
+        let engaged = process.group.plane.as_mut().is_some_and(|plane| {
+            plane.place_mut().refuses = refuses;
+            plane.engage(engage).is_ok()
+        });
         let leads = engage.me == engage.leader;
         self.step(place, Input::Engaged { term, engaged });
+        if refuses {
+            self.counts.hit(Class::F25PlaneRefuses);
+        }
         if !engaged {
             return self.counts.see("plane not engaged");
         }
@@ -309,6 +325,7 @@ impl World {
             let wait = machine.busy_until - self.now;
             return self.plan_fence(place, wait.min(50 * MILLISECOND));
         }
+        self.counts.see("slow plane stopped");
         self.disengage_plane(place);
         self.turn(place);
     }

@@ -1,6 +1,7 @@
 //! What many seeds have shown, for people and for programs.
 use crate::counts::{Counts, UNDECIDED};
 use crate::fault::{ByClass, CLASSES, MOMENTS};
+use crate::outcomes;
 use crate::plan::Plan;
 use crate::plane_turn::left_word;
 use crate::queue::{Nanos, SECOND};
@@ -26,24 +27,31 @@ const OUTCOMES: &[&str] = &[
     "fast term in peace",
     "fragments assembled",
     "bundle carried out",
+    "elected",
     "history linearizable",
+    "isolated",
     "keys replaced",
     "killed with an answer and nothing else",
+    "lease in a fast term",
     "lease read",
     "lease read, clocks at the documented bound",
     "lineage told",
     "log cut",
     "longer promise waited for",
     "member moved",
+    "membership changed",
+    "memory regained",
     "new life",
     "plane client answered after apply",
     "plane client answered blind",
     "plane client without outcome",
     "plane left a request to software",
+    "plane not engaged",
     "plane went on while its folder was read",
     "plane reset",
     "one voter left, or first",
     "only voter started",
+    "own pause not noticed",
     "own pause noticed",
     "passed on, outcome unknown",
     "read by a round",
@@ -56,11 +64,14 @@ const OUTCOMES: &[&str] = &[
     "read passed on anew",
     "refused by the leader it was passed on to",
     "repeated, answered from the session",
+    "request done",
     "request forged",
     "request forwarded by a plane",
+    "request refused",
     "session refused",
     "severed",
     "severed when a folder is read",
+    "slow plane stopped",
     "snapshot installed",
     "snapshot not installed",
     "straggler joined",
@@ -144,6 +155,7 @@ impl Report {
         let left = LeaveReason::ALL.iter().map(|reason| left_word(*reason));
         let spelled = spelling::OUTCOMES.into_iter();
         let all = OUTCOMES.iter().copied().chain(spelled);
+        let all = all.chain(outcomes::OUTCOMES);
         let all = all.chain(moments).chain(left);
         let unseen = all.filter(|name| !self.counts.seen.contains_key(name));
         let after = self.counts.never_left_after().into_iter();

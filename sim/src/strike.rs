@@ -8,6 +8,7 @@ use crate::queue::{MILLISECOND, Nanos};
 use crate::random::Random;
 use crate::world::{Armed, Event, World};
 use quorumwire_control::{Peer, Role};
+use quorumwire_interfaces::Index;
 use quorumwire_storage::{Disk, DiskFile, FaultyDisk, MemoryDisk};
 use std::io::IoSlice;
 
@@ -32,9 +33,19 @@ impl World {
             Kind::Loss { .. }
             | Kind::Repeat { .. }
             | Kind::Late { .. }
+            | Kind::PlanesApart { .. }
             | Kind::SpoilDatagrams { .. }
             | Kind::ReplayDatagrams { .. } => {
                 self.network.weather.push((number, fault.what));
+            }
+            Kind::Unreadable => {
+                let place = self.leader().unwrap_or(anyone);
+                if let Some(process) = &mut self.machines[place].process {
+                    process.unreadable_upto = process.group.replica.snapshot_index();
+                }
+            }
+            Kind::PlaneRefuses => {
+                self.machines[anyone].plane_refuses_until = self.now + fault.lasts;
             }
             Kind::Partition(shape) => self.cut(number, shape, &mut luck),
             Kind::Clog => self.clog(anyone, fault.lasts),
@@ -531,6 +542,7 @@ impl World {
             machine.old_copy = None;
             machine.restart_clock(self.now);
             machine.stalled_until = 0;
+            machine.plane_refuses_until = 0;
             machine.dies_after = None;
             machine.dies_in_write = None;
             let run = machine.run;
@@ -542,6 +554,7 @@ impl World {
             if let Some(process) = &mut machine.process {
                 // And so do the snapshot threads, in their order.
                 process.pieces_until = self.now;
+                process.unreadable_upto = Index(0);
                 for number in process.jobs.keys() {
                     let done = Event::SnapshotDone(place, run, *number);
                     self.queue.set(self.now, done);

@@ -4,7 +4,9 @@ use crate::fault::Moment;
 use crate::forwarding::note_heard;
 use crate::machine::{Arrival, Group, Origin, Process, SnapshotJob};
 use crate::network::Saying;
+use crate::outcomes;
 use crate::queue::MILLISECOND;
+use crate::random::mix;
 use crate::spelling::value_stored;
 use crate::world::{Event, World};
 use quorumwire_control::{Body, Entry, Input, Output, Role};
@@ -12,6 +14,10 @@ use quorumwire_group::{Applied, Connected, ReadState};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
 use quorumwire_wire::{Membership, RecordKind};
+use std::time::Duration;
+
+/// One pause in so many is not noticed by the process that stood still.
+const PAUSES_NOT_NOTICED_ONE_IN: u64 = 5;
 
 impl World {
     /// Tells a process something. It looks at once, unless it stands still.
@@ -43,8 +49,7 @@ impl World {
         let wall = self.machines[place].wall(self.now);
         self.drive(place, |group| group.look_at_wall_clock(wall));
         if let Some(pause) = self.machines[place].notices_pause(self.now) {
-            self.counts.see("own pause noticed");
-            self.step(place, Input::StoodStill(pause));
+            self.goes_on(place, pause);
         }
         let mut inbox = std::mem::take(&mut self.machines[place].inbox);
         let many = inbox.len() > 1;
@@ -108,6 +113,7 @@ impl World {
         if machine.process.as_ref().is_some_and(is_due) {
             self.step(place, Input::Timeout);
         }
+        self.look_at_lease(place);
         for arrival in last {
             match arrival {
                 Arrival::Request(operation) => self.serve(place, operation),
@@ -129,6 +135,30 @@ impl World {
         self.keep_house(place);
         self.free_plane(place);
         self.plan_ahead(place);
+    }
+
+    /// A process goes on after it stood still, and mostly knows that it did.
+    fn goes_on(&mut self, place: usize, pause: Duration) {
+        let luck = mix(self.plan.settings.seed ^ self.now ^ (place as u64) << 56);
+        if luck.is_multiple_of(PAUSES_NOT_NOTICED_ONE_IN) {
+            return self.counts.see("own pause not noticed");
+        }
+        self.counts.see("own pause noticed");
+        self.step(place, Input::StoodStill(pause));
+    }
+
+    /// Whoever may read by its lease now has all that is committed, whether somebody reads or not.
+    fn look_at_lease(&mut self, place: usize) {
+        let machine = &self.machines[place];
+        let Some(replica) = machine.process.as_ref().map(|it| &it.group.replica) else {
+            return;
+        };
+        if let Some(index) = replica.lease_read(machine.clock(self.now)) {
+            if replica.fast_term().is_some() {
+                self.counts.see("lease in a fast term");
+            }
+            self.checks.may_read(machine.peer, index);
+        }
     }
 
     /// Has the group of a process do something, now.
@@ -208,6 +238,9 @@ impl World {
         if self.loud {
             let line = crate::show::output(&output);
             self.say(place, &line);
+        }
+        if let Some(outcome) = outcomes::of(&output) {
+            self.counts.see(outcome);
         }
         let moment = moment(&output);
         let answers_with_nothing = self.answers_with_nothing(place, &output);
