@@ -1,9 +1,7 @@
-//! What must hold whatever happens, checked after every step of every replica.
-use crate::plane::Plane;
+//! What must hold whatever happens, checked after every step of every replica. What planes must keep to
+//! besides is judged in `sim/`.
 use crate::world::{Disk, Node};
-use quorumwire_control::{
-    Body, Engage, Entry, HardState, LeaveReason, Output, Peer, Replica, Role, SnapshotMeta, Ticket,
-};
+use quorumwire_control::{Body, Engage, Entry, Output, Peer, Replica, Role, Ticket};
 use quorumwire_interfaces::{Index, Lineage, Term};
 use quorumwire_wire::{Membership, RecordKind};
 use std::collections::hash_map::DefaultHasher;
@@ -14,8 +12,6 @@ use std::hash::{Hash, Hasher};
 #[derive(Default)]
 pub struct Checks {
     leaders: BTreeMap<Term, Peer>,
-    /// For whom planes were engaged.
-    fast_leaders: BTreeMap<Term, Peer>,
     /// For every index ever committed, its term and content.
     committed: BTreeMap<Index, (Term, u64)>,
     /// The term of whoever reported that first.
@@ -31,9 +27,6 @@ pub struct Checks {
     /// The lives that have taken up the group's first entry.
     founded: BTreeSet<(u16, u64)>,
     reads: BTreeMap<Ticket, Index>,
-    plane_commits: BTreeMap<Term, Index>,
-    /// How often what came out, by name.
-    pub seen: BTreeMap<&'static str, u64>,
     /// The first thing found wrong.
     pub violation: Option<String>,
 }
@@ -82,36 +75,10 @@ impl Checks {
         self.reads.insert(ticket, self.committed_upto());
     }
 
-    /// A read under the lease, on the hot path.
-    pub fn lease_read(&mut self, peer: Peer, index: Index) {
-        let needed = self.committed_upto();
-        self.require(index >= needed, || {
-            format!("{peer:?} serves a lease read at {index}, {needed} is committed")
-        });
-    }
-
-    /// A replica starts from its disk: what it promised must be there.
+    /// A replica starts from its disk: it may tell again what it has committed.
     pub fn starts(&mut self, peer: Peer, disk: &Disk) {
-        let HardState { term, vote, .. } = disk.hard_state;
-        let promised = self
-            .votes
-            .range((key(peer), Term(0))..=(key(peer), Term(u64::MAX)))
-            .next_back()
-            .map(|((_, term), candidate)| (*term, *candidate));
-        if let Some((voted_term, candidate)) = promised {
-            let kept = term > voted_term || (term == voted_term && vote == Some(candidate));
-            self.require(kept, || format!("{peer:?} forgot its vote in {voted_term}"));
-        }
-        self.terms.insert(key(peer), term);
+        self.terms.insert(key(peer), disk.hard_state.term);
         self.commits.remove(&key(peer));
-    }
-
-    /// A received snapshot is put in place: it must stand for what was committed.
-    pub fn installed(&mut self, peer: Peer, meta: &SnapshotMeta) {
-        let known = self.committed.get(&meta.last_index).map(|c| c.0);
-        self.require(known == Some(meta.last_term), || {
-            format!("{peer:?} installs {meta:?}, committed was {known:?}")
-        });
     }
 
     pub fn after_step(
@@ -134,19 +101,8 @@ impl Checks {
         self.lineage = known.or(lineage);
         if replica.role() == Role::Leader {
             self.check_leader(peer, replica);
-            self.check_engaged_members(peer, replica);
-        }
-        if let (Some(fast), Some(plane)) = (replica.fast_term(), &node.plane) {
-            let same = fast.term == term && plane.registers.term == term;
-            self.require(same, || {
-                format!(
-                    "{peer:?} is in term {term} while its plane moves {}",
-                    fast.term
-                )
-            });
         }
         for (place, output) in outputs.iter().enumerate() {
-            *self.seen.entry(name(output)).or_default() += 1;
             match output {
                 Output::Persist { entries, .. } => self.check_written(peer, replica, entries),
                 Output::Send { to, message } => {
@@ -165,10 +121,6 @@ impl Checks {
                 }
                 Output::Read(ticket, index) => self.check_read(peer, *ticket, *index),
                 Output::Engage(engage) => self.check_engage(node, engage),
-                Output::PlanePersisted(index) => {
-                    let durable = node.disk.last_index() >= *index;
-                    self.require(durable, || format!("{peer:?}: {index} is not durable"));
-                }
                 Output::Done(_)
                 | Output::Refused(..)
                 | Output::RoleChanged(_)
@@ -180,12 +132,13 @@ impl Checks {
                 | Output::InstallSnapshot { .. }
                 | Output::TakeSnapshot
                 | Output::Disengage(_)
-                | Output::PlaneHeartbeat { .. } => {}
+                | Output::PlaneHeartbeat { .. }
+                | Output::PlanePersisted(_) => {}
             }
         }
     }
 
-    /// A plane begins at the end of a durable log, in a durable term, and only one replica leads there.
+    /// A plane begins at the end of a durable log, in a durable term.
     fn check_engage(&mut self, node: &Node, engage: &Engage) {
         let (peer, disk) = (node.peer, &node.disk);
         let durable = disk.hard_state.term == engage.term
@@ -195,14 +148,6 @@ impl Checks {
             format!(
                 "{peer:?} engages at {} before that is durable",
                 engage.last_index
-            )
-        });
-        let leader = engage.voters[usize::from(engage.leader)];
-        let known = *self.fast_leaders.entry(engage.term).or_insert(leader);
-        self.require(known == leader, || {
-            format!(
-                "term {} is fast under {known:?} and {leader:?}",
-                engage.term
             )
         });
     }
@@ -223,22 +168,6 @@ impl Checks {
             let has = later || has(replica, index, entry_term);
             self.require(has, || {
                 format!("{peer:?} leads term {term} without committed entry {index}@{entry_term}")
-            });
-        }
-    }
-
-    /// Who takes part in a fast term holds all before it, and its leader knows that: no plane will ever say
-    /// so.
-    fn check_engaged_members(&mut self, peer: Peer, replica: &Replica) {
-        let Some(fast) = replica.fast_term() else {
-            return;
-        };
-        for member in replica.status().followers {
-            let is_known = !member.engaged || member.match_index >= fast.start_index;
-            self.require(is_known, || {
-                let (start_index, matched) = (fast.start_index, member.match_index);
-                let id = member.id;
-                format!("{peer:?}: {id} is engaged behind {start_index}, known to hold {matched}")
             });
         }
     }
@@ -363,106 +292,12 @@ impl Checks {
         }
     }
 
-    /// What a leader's plane commits is committed for ever, and held as firmly as it should be.
-    pub fn plane_moved(&mut self, node: &Node, plane: &Plane, nodes: &BTreeMap<u16, Node>) {
-        let Some(grant) = plane.grant.as_ref().filter(|g| g.me == g.leader) else {
-            return;
-        };
-        let registers = &plane.registers;
-        let known = self
-            .plane_commits
-            .insert(registers.term, registers.commit_index);
-        let first = known.unwrap_or(grant.last_index).next();
-        for index in (first.0..=registers.commit_index.0).map(Index) {
-            *self.seen.entry("plane commit").or_default() += 1;
-            let Some(payload) = plane.payload(index) else {
-                continue;
-            };
-            let found = (registers.term, content(RecordKind::Command, payload));
-            let known = *self.committed.entry(index).or_insert(found);
-            self.committed_in.entry(index).or_insert(registers.term);
-            let peer = node.peer;
-            self.require(known == found, || {
-                format!("the plane of {peer:?} commits another entry {index}")
-            });
-            let holders = grant.voters.iter().filter(|voter| {
-                let holder = nodes.get(&voter.id.0);
-                self.wiped.contains(&key(**voter))
-                    || holder.is_some_and(|node| node.holds(index, registers.term))
-            });
-            let (held, needed) = (holders.count(), usize::from(grant.quorum));
-            self.require(held >= needed, || {
-                format!("the plane of {peer:?} commits {index} held by {held} of {needed} needed")
-            });
-        }
-    }
-
     /// No read misses what was committed when it was asked for.
     fn check_read(&mut self, peer: Peer, ticket: Ticket, index: Index) {
         let needed = self.reads.remove(&ticket).unwrap_or_default();
         self.require(index >= needed, || {
             format!("{peer:?} serves {ticket:?} at {index}, {needed} was committed before")
         });
-    }
-}
-
-/// A word for each kind of outcome.
-fn name(output: &Output) -> &'static str {
-    match output {
-        Output::Persist { .. } => "write",
-        Output::Send { message, .. } => match &message.body {
-            Body::Fresh { .. } => "fresh",
-            Body::Bootstrap { .. } => "bootstrap",
-            Body::VoteRequest { transfer: true, .. } => "transfer election",
-            Body::VoteRequest { pre_vote: true, .. } => "pre-vote",
-            Body::VoteRequest { .. } => "election",
-            Body::VoteReply { granted: true, .. } => "vote granted",
-            Body::VoteReply { granted: false, .. } => "vote refused",
-            Body::Append { .. } => "append",
-            Body::AppendReply { rejected: true, .. } => "append rejected",
-            Body::AppendReply { .. } => "append accepted",
-            Body::SnapshotChunk { .. } => "snapshot chunk",
-            Body::SnapshotReply {
-                installed: true, ..
-            } => "snapshot installed",
-            Body::SnapshotReply { .. } => "snapshot reply",
-            Body::TransferNow => "transfer now",
-            Body::EngageOffer { .. } => "engage offer",
-            Body::Engaged { engaged: true, .. } => "joined a fast term",
-            Body::Engaged { engaged: false, .. } => "not in the fast term",
-        },
-        Output::Committed(_) => "commit",
-        Output::Read(..) => "read served",
-        Output::Done(_) => "request done",
-        Output::Refused(..) => "request refused",
-        Output::RoleChanged(change) => match change.role {
-            Role::Leader => "leader",
-            Role::PreCandidate => "pre-candidate",
-            Role::Candidate => "candidate",
-            Role::Follower => "follower",
-            Role::Learner => "learner",
-            Role::Joining => "left out",
-        },
-        Output::Truncated(_) => "log cut",
-        Output::OtherLineage { .. } => "other lineage refused",
-        Output::MembershipChanged(_) => "membership changed",
-        Output::ReadSnapshot { .. } => "snapshot read",
-        Output::StoreSnapshotChunk { .. } => "snapshot chunk stored",
-        Output::InstallSnapshot { .. } => "snapshot whole",
-        Output::TakeSnapshot => "snapshot asked for",
-        Output::Engage(_) => "engage",
-        Output::Disengage(reason) => match reason {
-            LeaveReason::HigherTerm => "disengaged: higher_term",
-            LeaveReason::LeaderSilent => "disengaged: leader_silent",
-            LeaveReason::Software => "disengaged: software",
-            LeaveReason::MembershipChange => "disengaged: membership_change",
-            LeaveReason::Transfer => "disengaged: transfer",
-            LeaveReason::TooFewEngaged => "disengaged: too_few_engaged",
-            LeaveReason::CommitsStandStill => "disengaged: commits_stand_still",
-            LeaveReason::PlaneFailed => "disengaged: plane_failed",
-        },
-        Output::PlaneHeartbeat { .. } => "plane heartbeat",
-        Output::PlanePersisted(_) => "plane persisted",
     }
 }
 

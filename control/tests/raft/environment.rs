@@ -3,12 +3,8 @@
 use std::env;
 use std::ffi::OsStr;
 
-/// Which seed to run, or the first of them.
+/// Which seed to run.
 pub const SEED: &str = "QUORUMWIRE_SEED";
-/// How many seeds.
-pub const SEEDS: &str = "QUORUMWIRE_SEEDS";
-/// Prints everything that happens.
-pub const TRACE: &str = "QUORUMWIRE_TRACE";
 /// Rewrites what is expected.
 pub const ACCEPT: &str = "QUORUMWIRE_ACCEPT";
 

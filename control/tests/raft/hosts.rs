@@ -54,7 +54,6 @@ impl World {
 
     /// Puts a plane's packets on the network.
     pub fn transmit(&mut self, id: u16, sent: Sent) {
-        self.check_plane(id);
         let node = &self.nodes[&id];
         let (from, grant) = (node.peer, node.plane.as_ref().and_then(|p| p.grant.clone()));
         let Some(grant) = grant else { return };
@@ -66,17 +65,9 @@ impl World {
                     from,
                     to,
                     content: Content::Frame(frame),
-                    due: self.time,
                     held: false,
                 });
             }
-        }
-    }
-
-    fn check_plane(&mut self, id: u16) {
-        let node = &self.nodes[&id];
-        if let Some(plane) = &node.plane {
-            self.checks.plane_moved(node, plane, &self.nodes);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Tests of the replica as a whole: scripted scenarios and seeded random clusters, in a world of
-//! simulated disks, clocks and network.
+//! Tests of the replica as a whole: scripted scenarios in a world of simulated disks, clocks and network, and
+//! what no script can say. Random clusters are in `sim/`.
 mod checks;
 mod environment;
 mod fence;
@@ -11,11 +11,9 @@ mod log_clock;
 mod mutants;
 mod plane;
 mod put_back;
-mod random;
 mod scenarios;
 mod script;
 mod show;
 mod snapshots;
-mod trouble;
 mod words;
 mod world;

@@ -359,9 +359,4 @@ impl Plane {
     pub fn holds(&self, index: Index, term: Term) -> bool {
         !self.held && self.registers.term == term && self.ring.contains_key(&index)
     }
-
-    /// Entries in the ring, for the checks.
-    pub fn payload(&self, index: Index) -> Option<&Bytes> {
-        self.ring.get(&index)
-    }
 }

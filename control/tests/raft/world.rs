@@ -1,5 +1,5 @@
-//! Replicas with simulated disks, clocks and a network of single messages. Who moves when is decided
-//! by the scenario or the random schedule.
+//! Replicas with simulated disks, clocks and a network of single messages. Who moves when is decided by the
+//! scenario.
 use crate::checks::Checks;
 use crate::plane::{Frame, Plane};
 use crate::show;
@@ -60,11 +60,8 @@ pub struct Node {
     pub slow_disk: bool,
     /// No process has run in its present life.
     pub new_life: bool,
-    /// Local clock: `offset + time * (1 + ppm / 1e6)`.
+    /// By how much its clock is ahead of true time.
     pub clock_offset: Duration,
-    pub clock_ppm: i64,
-    /// Whether snapshots asked for are taken by themselves.
-    pub takes_snapshots: bool,
     pub snapshot_damaged: bool,
     pub plane: Option<Plane>,
     /// The host looks at its plane before it does anything else. If not, it is busy elsewhere.
@@ -104,8 +101,6 @@ pub struct Envelope {
     pub from: Peer,
     pub to: Peer,
     pub content: Content,
-    /// Not before this true time.
-    pub due: Duration,
     pub held: bool,
 }
 
@@ -153,24 +148,16 @@ impl Node {
     }
 
     pub fn local(&self, time: Duration) -> Now {
-        let shift_ns =
-            i128::try_from(time.as_nanos()).expect("fits") * i128::from(self.clock_ppm) / 1_000_000;
-        let local_ns = i128::try_from((time + self.clock_offset).as_nanos()).expect("fits");
-        Now(Duration::from_nanos(
-            u64::try_from(local_ns + shift_ns).expect("time is positive"),
-        ))
+        Now(time + self.clock_offset)
     }
 
-    /// The true time at which the replica wants to be woken.
+    /// The true time at which the replica is woken: just after it wants to be.
     pub fn wake_time(&self) -> Option<Duration> {
         if self.hangs.is_some() {
             return None;
         }
         let wake = self.replica.as_ref()?.next_wake();
-        let since = wake.0.saturating_sub(self.clock_offset).as_nanos();
-        let rate = u128::try_from(1_000_000 + self.clock_ppm).expect("clocks go forward");
-        let true_ns = (since * 1_000_000).div_ceil(rate) + 1;
-        Some(Duration::from_nanos(u64::try_from(true_ns).expect("fits")))
+        Some(wake.0.saturating_sub(self.clock_offset) + Duration::from_nanos(1))
     }
 }
 
@@ -252,8 +239,6 @@ impl World {
             slow_disk: false,
             new_life,
             clock_offset: Duration::ZERO,
-            clock_ppm: 0,
-            takes_snapshots: true,
             snapshot_damaged: false,
             plane: self.planes.map(Plane::new),
             looks: true,
@@ -472,7 +457,6 @@ impl World {
                         from: node.peer,
                         to,
                         content: Content::Message(message),
-                        due: self.time,
                         held: false,
                     });
                 }
@@ -513,9 +497,7 @@ impl World {
                 node.jobs.push_back(Job::Install { last_index });
             }
             Output::TakeSnapshot => {
-                if node.takes_snapshots
-                    && let Some(meta) = self.take_snapshot(id)
-                {
+                if let Some(meta) = self.take_snapshot(id) {
                     inputs.push_back(Input::SnapshotTaken(meta));
                 }
             }
@@ -530,9 +512,6 @@ impl World {
                 let term = grant.term;
                 let plane = node.plane.as_mut().expect("a replica with a plane");
                 let engaged = plane.engage(grant);
-                if !engaged {
-                    *self.checks.seen.entry("engage refused").or_default() += 1;
-                }
                 inputs.push_back(Input::Engaged { term, engaged });
             }
             Output::Disengage(_) if node.slow_fence => node.fence_due = true,
@@ -592,7 +571,6 @@ impl World {
                 let bytes = Bytes::from(std::mem::take(&mut node.receiving.1));
                 let meta = decode_snapshot(bytes.clone());
                 assert_eq!(meta.last_index, last_index);
-                self.checks.installed(node.peer, &meta);
                 node.disk.entries.clear();
                 node.disk.snapshot = Some((meta.clone(), bytes));
                 Input::SnapshotInstalled {

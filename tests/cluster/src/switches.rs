@@ -34,12 +34,7 @@ const KNOWN: [&str; 8] = [
     PLAYS_VICTIM,
 ];
 /// Those of other tests, which may run beside these: neither they nor servers obey them.
-const OF_OTHERS: [&str; 4] = [
-    "QUORUMWIRE_ACCEPT",
-    "QUORUMWIRE_MUTANT",
-    "QUORUMWIRE_SEEDS",
-    "QUORUMWIRE_TRACE",
-];
+const OF_OTHERS: [&str; 3] = ["QUORUMWIRE_ACCEPT", "QUORUMWIRE_MUTANT", "QUORUMWIRE_SEEDS"];
 
 /// The word that a switch is set to; the first of the allowed ones if it is not set. Panics on any other.
 #[must_use]
