@@ -507,7 +507,10 @@ impl Checks {
         self.answered_blind = self.answered_blind.max(index);
         self.committed_by_plane = self.committed_by_plane.max(Some(entry));
         let (_, members) = replica.membership_at(replica.last_index());
-        self.is_held(machines, peer, members, entry);
+        let (held, needed) = held_and_needed(machines, members, entry);
+        self.require(held >= needed, || {
+            format!("I5: the plane of {peer:?} commits {index}@{term} held by {held} of {needed}")
+        });
         self.later_leaders_have(machines, (peer, term), entry);
     }
 

@@ -69,6 +69,7 @@ impl World {
                 self.counts.hit(Class::F26OldTerm);
             }
         }
+        self.note_commits(place);
         self.launch(place);
     }
 
@@ -220,7 +221,7 @@ impl World {
         self.take_plane_requests(place);
     }
 
-    /// Counts what the plane has committed, and judges what it did not do.
+    /// Judges what the plane did not do, and what it has committed.
     pub fn note_plane(&mut self, place: usize) {
         let peer = self.machines[place].peer;
         let Some(process) = &mut self.machines[place].process else {
@@ -230,6 +231,14 @@ impl World {
         self.checks.require(problem.is_none(), || {
             format!("I14: the plane of {peer:?} is told what it cannot do: {problem:?}")
         });
+        self.note_commits(place);
+    }
+
+    /// Counts and judges what the plane has committed, whether its process knows it yet or stands still.
+    fn note_commits(&mut self, place: usize) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
         if !process.group.leads_fast_term() {
             return;
         }
