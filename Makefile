@@ -171,7 +171,7 @@ soak-elections: setup build
 	for plane in none socket; do \
 		QUORUMWIRE_BIN=$(CURDIR)/target/release/quorumwire QUORUMWIRE_TEST_PLANE=$$plane \
 		QUORUMWIRE_SOAK_MINUTES=$(MINUTES) \
-		cargo test --locked --package quorumwire-cluster-tests --test busy_machine -- \
+		cargo test --locked --package quorumwire-cluster-tests --test clusters busy_machine:: -- \
 		--ignored --nocapture || exit 1; \
 	done
 

@@ -1,9 +1,7 @@
 //! Many requests sent ahead on one connection: answered in order, as if one after the other, in bounded
 //! memory, and whether or not anybody leads.
 
-#[path = "pipelines/model.rs"]
 mod model;
-#[path = "pipelines/pipe.rs"]
 mod pipe;
 
 use std::collections::BTreeMap;

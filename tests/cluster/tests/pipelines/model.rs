@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 
-use crate::pipe::Pipe;
+use super::pipe::Pipe;
 
 /// Few, so that requests meet.
 const KEYS: u32 = 5;

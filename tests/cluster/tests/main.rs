@@ -1,0 +1,45 @@
+//! The tests of real clusters, as one program: each of some forty programs would be linked with all of the
+//! harness. `tools/run-tests` runs each module as a process of its own, named like a program.
+
+mod addresses;
+mod amnesia;
+mod backups;
+mod busy_machine;
+mod busy_polls;
+mod client_certificates;
+mod client_examples;
+mod dashboard;
+mod disks;
+mod expiry;
+mod fast_terms;
+mod handshake_floods;
+mod hostile_clients;
+mod kernel_planes;
+mod kernel_reads;
+mod kernel_ways;
+mod leader_kills;
+mod lineage;
+mod losses;
+mod membership;
+mod memory;
+mod odd_requests;
+mod open_files;
+mod operations;
+mod own_clients;
+mod own_port;
+mod partitions;
+mod pauses;
+mod pipelines;
+mod plane_keys;
+mod power_cuts;
+mod privileges;
+mod progress;
+mod redis;
+mod redis_tools;
+mod redis_words;
+mod refusals;
+mod slow_followers;
+mod standstill;
+mod surviving_loads;
+mod tls;
+mod top;
