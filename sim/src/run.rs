@@ -23,6 +23,8 @@ const COMMIT_WITHIN: u64 = 2 * 2;
 const EQUAL_WITHIN: (Nanos, u64) = (30 * SECOND, 12);
 /// I14: a fast term begins within this time, and commits; or so many election timeouts as above.
 const FAST_WITHIN: (Nanos, u64) = (10 * SECOND, 8);
+/// I14: and goes on for so many election timeouts, and longer.
+const STAYS_FAST: u64 = 3;
 /// Clients go on for this long in peace.
 const CLIENTS_IN_PEACE: Nanos = 2 * SECOND;
 /// I16: most bytes of entries in memory.
@@ -252,7 +254,7 @@ impl World {
             }
             match before {
                 Some(before) if self.applied_first > before => {
-                    return self.counts.see("fast term in peace");
+                    return self.must_stay_fast(leader);
                 }
                 None if leads_fast => {
                     before = Some(self.applied_first);
@@ -269,6 +271,22 @@ impl World {
             });
             self.run_until(self.now + 20 * MILLISECOND);
         }
+    }
+
+    /// I14: nothing ends a fast term in peace.
+    fn must_stay_fast(&mut self, leader: usize) {
+        let fast_term = |world: &Self| {
+            let replica = world.machines[leader].process.as_ref();
+            replica.and_then(|process| process.group.replica.fast_term())
+        };
+        let before = fast_term(self).map(|fast| fast.term);
+        self.run_until(self.now + self.plan.settings.election_timeout * STAYS_FAST);
+        let after = fast_term(self).map(|fast| fast.term);
+        self.checks
+            .require(before.is_some() && before == after, || {
+                format!("I14: a fast term ends in peace: {before:?}, and then {after:?}")
+            });
+        self.counts.see("fast term in peace");
     }
 
     /// What is not well yet: a member that has not applied what the leader has, or is no voter yet.
