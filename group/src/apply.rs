@@ -5,8 +5,9 @@ use crate::group::Group;
 use crate::mutants::mutant;
 use crate::proposals::Proposal;
 use quorumwire_control::Entry;
-use quorumwire_interfaces::{DataPlane, Index, LogTime, StateMachine};
+use quorumwire_interfaces::{Application, DataPlane, Index, LogTime};
 use quorumwire_sessions::{Outcome, Place, Refusal, SESSION_HEADER_BYTES, Sessions};
+use quorumwire_wire::limits::ATTACHMENT_BYTES_MAX;
 use quorumwire_wire::{RecordKind, Tick};
 use std::iter::Peekable;
 
@@ -38,7 +39,7 @@ pub fn commands_of(kind: RecordKind, payload: &[u8]) -> impl Iterator<Item = Spl
 }
 
 /// Applies what stands at this index; what its client is told is appended to `reply`.
-pub fn apply<S: StateMachine>(
+pub fn apply<S: Application>(
     store: &mut Sessions<S>,
     (index, log_time): (Index, &mut LogTime),
     Split { kind, payload }: Split<'_>,
@@ -113,7 +114,7 @@ impl<'a, C: Iterator<Item = Split<'a>>> Applying<'a, C> {
     }
 }
 
-impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Takes out of what waits all that this entry settles. All at once: what is answered may begin a term,
     /// which takes what waits for that of another one.
     pub fn begin_entry<'a>(
@@ -149,8 +150,8 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         next.filter(|proposal| proposal.position == applying.position)
     }
 
-    /// Applies the entry's next command; what its client is told is appended to `reply`. With the last one
-    /// the entry counts as applied.
+    /// Applies the entry's next command; what its client is told is left in `reply`, which was empty. An
+    /// answer that fits no message is none. With the last command the entry counts as applied.
     pub fn apply_next<'a, C: Iterator<Item = Split<'a>>>(
         &mut self,
         applying: &mut Applying<'a, C>,
@@ -160,7 +161,11 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         let position = applying.position;
         applying.position += 1;
         let at = (applying.entry.index, &mut self.log_time);
-        let outcome = apply(&mut self.store, at, command, reply);
+        let mut outcome = apply(&mut self.store, at, command, reply);
+        if reply.len() > ATTACHMENT_BYTES_MAX {
+            *reply = Vec::new();
+            outcome = Outcome::Refused(Refusal::AnswerTooLong);
+        }
         if command.kind == RecordKind::Tick {
             self.follow_log_time();
         }

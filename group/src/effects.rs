@@ -16,7 +16,7 @@ use crate::group::Group;
 use crate::passed_on::PassedOn;
 use bytes::Bytes;
 use quorumwire_control::Peer;
-use quorumwire_interfaces::{DataPlane, StateMachine};
+use quorumwire_interfaces::{Application, DataPlane};
 use quorumwire_wire::FRAME_HEADER_BYTES;
 use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::prost::Message as _;
@@ -42,7 +42,7 @@ pub enum Effect {
     },
 }
 
-impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Has a message sent. False: it is dropped, and counted, because that life is not connected or its queue
     /// is full.
     pub fn send(&mut self, to: Peer, message: PeerMessage, attachment: Vec<Bytes>) -> bool {

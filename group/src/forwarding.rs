@@ -7,7 +7,7 @@ use crate::passed_on::{ForwardKind, PassedOn, Said, is_said_in_words};
 use crate::reads::{FollowerRead, Reader};
 use bytes::Bytes;
 use quorumwire_control::{Now, Peer, RoleChange};
-use quorumwire_interfaces::{DataPlane, Reason, ReplicaId, StateMachine, Term, counters};
+use quorumwire_interfaces::{Application, DataPlane, Reason, ReplicaId, Term, counters};
 use quorumwire_wire::limits::COMMAND_BYTES_MAX;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -187,7 +187,7 @@ pub enum Taken {
 }
 
 /// The follower's side.
-impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Another replica that leads and can be asked.
     #[must_use]
     pub fn serving_leader(&self) -> Option<Peer> {
@@ -391,7 +391,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 }
 
 /// The leader's side.
-impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Whether a write that a follower passed on in this term may come to stand in the log now. One that was
     /// sent to us before others led may not: what its client sent behind it may have been carried out by one
     /// of them.

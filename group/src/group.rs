@@ -13,8 +13,8 @@ use quorumwire_control::{
     Input, Now, Output, Peer, Refusal, Replica, Role, put_payload, record_kind,
 };
 use quorumwire_interfaces::{
-    Command, DataPlane, EntryKind, GroupId, Index, LogTime, PlaneError, Reason, ReplicaId,
-    StateMachine, Term,
+    Application, Command, DataPlane, EntryKind, GroupId, Index, LogTime, PlaneError, Reason,
+    ReplicaId, Term,
 };
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
@@ -113,7 +113,7 @@ pub enum Gate {
     NotLeader,
 }
 
-impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// A group whose log and state were read by now, without a plane. `wall`: the time since 1970.
     #[must_use]
     pub fn new(

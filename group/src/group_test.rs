@@ -4,10 +4,15 @@ use crate::asker::Follower;
 use crate::plane_turn::PlaneClient;
 use quorumwire_control::{Config, Entry, Peer, Stored};
 use quorumwire_interfaces::{Applied, Frozen, Incarnation, Lineage, ReplicaId};
+use quorumwire_sessions::{Outcome, Refusal as SessionRefusal};
+use quorumwire_wire::limits::ATTACHMENT_BYTES_MAX;
 use quorumwire_wire::{begin_record, finish_record};
 use std::io;
 
 pub const HEARTBEAT: Duration = Duration::from_millis(20);
+
+/// The answer to a command that begins so fits no message.
+const LONG: &[u8] = b"long";
 
 /// Answers with what it was told, and remembers nothing.
 #[derive(Default)]
@@ -15,32 +20,18 @@ pub struct Echo {
     log_time: LogTime,
 }
 
-impl StateMachine for Echo {
+impl Application for Echo {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
         reply.extend_from_slice(entry.command);
+        if entry.command.starts_with(LONG) {
+            reply.resize(ATTACHMENT_BYTES_MAX + 1, 0);
+        }
     }
     fn advance(&mut self, log_time: LogTime) {
         self.log_time = log_time;
     }
-    fn set_ahead(&mut self, _: Option<i64>) {}
     fn log_time(&self) -> LogTime {
         self.log_time
-    }
-    fn ahead_ms(&self) -> Option<i64> {
-        None
-    }
-    fn reads_time_of_day(&self) -> bool {
-        false
-    }
-    fn set_clock(&mut self, _: LogTime) {}
-    fn is_overdue(&self, _: &[u8]) -> bool {
-        false
-    }
-    fn awaits_time(&self) -> bool {
-        false
-    }
-    fn next_deadline(&self) -> Option<LogTime> {
-        None
     }
     fn query(&self, _: &[u8], _: &mut Vec<u8>) {}
     fn freeze(&self) -> Box<dyn Frozen> {
@@ -265,4 +256,35 @@ fn who_waits_for_a_command_that_the_entry_does_not_hold_hears_of_it() {
     assert!(group.apply_next(&mut applying, &mut Vec::new()).is_none());
     let left = group.end_entry();
     assert!(left.iter().map(|it| it.origin.0).eq([1, 2]));
+}
+
+/// An application may answer with more than a frame holds: whoever asked hears that it was carried out.
+#[test]
+fn an_answer_that_fits_no_message_is_none() {
+    let mut group = leader();
+    let entry_of = |group: &One, command: &[u8]| {
+        let (index, term) = (group.applied.next(), group.replica.term());
+        let mut block = BytesMut::new();
+        let start = begin_record(&mut block, RecordKind::Command, GroupId(0), term, index);
+        block.extend_from_slice(command);
+        finish_record(&mut block, start);
+        Entry {
+            index,
+            term,
+            kind: RecordKind::Command,
+            start: 0,
+            end: u32::try_from(block.len()).unwrap(),
+            block: block.freeze(),
+        }
+    };
+    for (command, said) in [
+        (LONG, Outcome::Refused(SessionRefusal::AnswerTooLong)),
+        (b"short", Outcome::Applied),
+    ] {
+        let entry = entry_of(&group, command);
+        let (mut applying, mut reply) = (group.begin_entry(&entry), Vec::new());
+        let applied = group.apply_next(&mut applying, &mut reply).unwrap();
+        assert_eq!(applied.outcome, said);
+        assert_eq!(reply.is_empty(), command == LONG);
+    }
 }

@@ -5,7 +5,7 @@ use crate::group::Group;
 use crate::mutants::mutant;
 use bytes::BytesMut;
 use quorumwire_control::{LogClock, Now};
-use quorumwire_interfaces::{DataPlane, Index, LogTime, StateMachine, Term};
+use quorumwire_interfaces::{Application, DataPlane, Index, LogTime, Term};
 use quorumwire_wire::{RecordKind, Tick};
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ pub enum Overdue {
     Refused,
 }
 
-impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// What a term begins with if we lead it; called before anything is done as its leader.
     pub fn begin_term(&mut self) {
         let term = self.replica.term();
@@ -88,15 +88,18 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         self.carried_over = self.plane.as_ref().is_some_and(|plane| !plane.is_idle());
         self.clock = LeaderClock {
             term,
-            time: LogClock::begin(
-                self.now,
-                self.wall.at(self.now),
-                self.store.inner().log_time().0,
-            ),
+            time: LogClock::begin(self.now, self.wall.at(self.now), self.told_time().0),
             ..LeaderClock::default()
         };
         // What an earlier term proposed may stand at the same indexes as what this one will.
         self.proposals.begin_term();
+    }
+
+    /// The log's time so far. An application that keeps it does so in snapshots, too, of which the ones of
+    /// earlier versions say it nowhere else.
+    #[must_use]
+    pub fn told_time(&self) -> LogTime {
+        self.log_time.max(self.store.inner().log_time())
     }
 
     /// Whether it leads, and has begun its term: the clock tells the time of that one.
@@ -114,7 +117,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// once, and does not stand still until the wall clock is looked at again.
     pub(crate) fn follow_log_time(&mut self) {
         if self.has_begun_term() {
-            let log_time_ms = self.store.inner().log_time().0;
+            let log_time_ms = self.told_time().0;
             let wall = self.wall.at(self.now);
             self.clock.time.look(self.now, wall, log_time_ms);
         }
@@ -186,7 +189,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         if self.applied < self.term_start {
             return false; // the log may say it already
         }
-        let log_time_ms = self.store.inner().log_time().0;
+        let log_time_ms = self.told_time().0;
         let told = self.store.inner().ahead_ms();
         let tells = self.may_tell_wall_clock(told.is_some());
         told.map_or(tells, |ahead_ms| {
@@ -197,7 +200,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// The log's time as this leader tells it now.
     #[must_use]
     pub fn leader_time_ms(&self) -> u64 {
-        let told_ms = self.store.inner().log_time().0;
+        let told_ms = self.told_time().0;
         self.clock.time.time_ms(self.now).max(told_ms)
     }
 

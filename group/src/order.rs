@@ -5,7 +5,7 @@ use crate::asker::Asker;
 use crate::group::{Gate, Group};
 use crate::mutants::mutant;
 use quorumwire_control::Ticket;
-use quorumwire_interfaces::{DataPlane, Index, Reason, StateMachine};
+use quorumwire_interfaces::{Application, DataPlane, Index, Reason};
 
 /// Where a read stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -75,7 +75,7 @@ pub struct Around {
     pub undecided_write: bool,
 }
 
-impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// How a read begins. `behind_writes`: some of its client's are not answered, and it must show them.
     pub fn begin_read(&mut self, behind_writes: bool) -> BeginRead {
         if self.leads() {

@@ -7,7 +7,7 @@ use crate::plane::{Brought, Plane, Request, Submission};
 use bytes::BytesMut;
 use quorumwire_control::{Input, put_payload, record_kind};
 use quorumwire_interfaces::{
-    Command, DataPlane, Index, PlaneError, Reason, Registers, StateMachine,
+    Application, Command, DataPlane, Index, PlaneError, Reason, Registers,
 };
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ pub struct PlaneClient {
     pub sequence: u64,
 }
 
-impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Gives consensus what the plane has stored.
     pub fn take_from_plane(&mut self) {
         let Some(plane) = &mut self.plane else {
@@ -75,7 +75,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 }
 
-impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Shows consensus the plane's registers, if it is engaged.
     pub fn show_registers(&mut self) {
         if self.replica.fast_term().is_some()

@@ -4,7 +4,7 @@ use crate::forwarding::REQUEST_TIMEOUT;
 use crate::group::{Gate, Group};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, Refusal, Ticket};
-use quorumwire_interfaces::{DataPlane, Index, Reason, StateMachine, counters};
+use quorumwire_interfaces::{Application, DataPlane, Index, Reason, counters};
 use std::collections::BTreeMap;
 
 /// So many reads may wait here, whosever they are: behind them followers' are refused.
@@ -136,7 +136,7 @@ impl<R> Reader<R> {
     }
 }
 
-impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// A number for a question to the replica, or for somebody who waits for an answer of this group.
     pub fn next_ticket(&mut self) -> Ticket {
         self.last_ticket += 1;

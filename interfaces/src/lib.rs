@@ -1,10 +1,12 @@
 //! The traits everything hangs on, and the words they share. No logic lives here.
+mod application;
 mod counters;
 mod endpoint;
 mod offload;
 mod plane;
 mod reason;
 
+pub use application::{Application, Applied, Frozen};
 pub use counters::{Counter, CounterSink, help_of};
 pub use endpoint::{ENDPOINT_BYTES_MAX, Endpoint};
 pub use offload::{Leave, Offload};
@@ -12,7 +14,6 @@ pub use plane::*;
 pub use reason::{Executed, Reason};
 
 use std::fmt;
-use std::io;
 
 /// Position in the replicated log. The first entry has index 1; 0 means "nothing yet".
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -106,80 +107,4 @@ impl fmt::Display for Incarnation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
-}
-
-/// One committed command, handed to [`StateMachine::apply`] in log order.
-#[derive(Clone, Copy, Debug)]
-pub struct Applied<'a> {
-    /// Grows from command to command, and is at least the index of the log entry it stands in, of which some
-    /// hold several.
-    pub number: u64,
-    /// The log's time at that place: what the tick before it said.
-    pub log_time: LogTime,
-    /// Whether that tick may be long past. Then what counts from the moment of this command counts from
-    /// the next [`advance`](StateMachine::advance).
-    pub awaits_time: bool,
-    /// The command, as the application encoded it.
-    pub command: &'a [u8],
-}
-
-/// A replicated application. All replicas apply the same commands in the same order; what `apply` does
-/// may depend on nothing but its arguments and earlier calls.
-pub trait StateMachine: Send {
-    /// Runs one committed command and appends the answer for its client to `reply`. Called once per
-    /// command on every replica; a command that makes no sense must be answered, never panic.
-    fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>);
-
-    /// The log's time moves on without a command: whatever was to end by then ends now.
-    fn advance(&mut self, log_time: LogTime);
-
-    /// By how much the log's time is ahead of the time of day from here on, in milliseconds. `None`, as at
-    /// first: the log does not say, and both count as one. Part of the state: a point of time that a command
-    /// names is one of the time of day.
-    fn set_ahead(&mut self, ahead_ms: Option<i64>);
-
-    /// The log's time, as of the last [`advance`](Self::advance) or of the snapshot that was restored since.
-    fn log_time(&self) -> LogTime;
-
-    /// As [`set_ahead`](Self::set_ahead) was told last, or as the snapshot says that was restored since.
-    fn ahead_ms(&self) -> Option<i64>;
-
-    /// Whether the log is to say what the time of day is. It need not for commands that name no point of
-    /// time.
-    fn reads_time_of_day(&self) -> bool {
-        true
-    }
-
-    /// Reads are answered as of this moment of the leader's clock from now on, or as of the log's time if
-    /// that is later. Not part of the state.
-    fn set_clock(&mut self, time: LogTime);
-
-    /// Whether the answer to a read may show what is over by that clock, but not yet in the log's time: then
-    /// the log is to say first what time it is. Takes what [`query`](Self::query) takes.
-    fn is_overdue(&self, request: &[u8]) -> bool;
-
-    /// Whether something applied since the last [`advance`](Self::advance) counts from the next one: then
-    /// the log's time is to move soon. Not part of the state.
-    fn awaits_time(&self) -> bool;
-
-    /// The next log time at which [`advance`](Self::advance) would change what a query shows; `None`
-    /// while nothing waits for time.
-    fn next_deadline(&self) -> Option<LogTime>;
-
-    /// Answers a read without changing anything.
-    fn query(&self, request: &[u8], reply: &mut Vec<u8>);
-
-    /// Takes the state of this moment, cheaply, to be written by another thread while `apply` goes on.
-    fn freeze(&self) -> Box<dyn Frozen>;
-
-    /// Replaces the state by one that [`Frozen::write`] wrote. On an error the state is unusable until
-    /// a later `restore` succeeds.
-    fn restore(&mut self, reader: &mut dyn io::Read) -> io::Result<()>;
-}
-
-/// A state machine's state at one moment.
-pub trait Frozen: Send {
-    /// Writes the state as bytes that `restore` reads, the same bytes for the same state on every
-    /// replica.
-    fn write(&self, writer: &mut dyn io::Write) -> io::Result<()>;
 }

@@ -74,7 +74,7 @@ pub struct ServerOptions {
     pub listen_memcached: SocketAddr,
     /// Where to listen for Redis clients.
     pub listen_redis: SocketAddr,
-    /// Where to listen for clients of the own protocol.
+    /// Where to listen for clients of the native protocol.
     pub listen_client: SocketAddr,
     /// Serve memcached clients over UDP too, at the same address.
     pub memcached_udp: bool,
@@ -139,6 +139,9 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// Most memory of clients' requests and answers.
     pub client_buffers_bytes_max: usize,
+    /// Where native clients of a second replicated log connect; none: there is but one. Not in the table: for
+    /// tests.
+    pub second_group: Option<SocketAddr>,
     /// By how much the scheduling priority is raised.
     pub raise_priority: i32,
     /// How long a replica looks for what it waits for before it sleeps.
@@ -220,6 +223,7 @@ impl ServerOptions {
             memory: given.memory()?,
             connections_max: given.number("connections-max")?,
             client_buffers_bytes_max: given.number::<usize>("client-buffers-mib")? << 20,
+            second_group: None,
             raise_priority: given.number("raise-priority")?,
             busy_poll: Duration::from_micros(given.number("busy-poll-us")?),
             user: given.optional("user").map(str::to_owned),
@@ -258,7 +262,7 @@ impl ServerOptions {
         advertised.unwrap_or_else(|| bound.to_string())
     }
 
-    /// What others are told to reach the port of the own protocol, which was bound to `bound`.
+    /// What others are told to reach the port of the native protocol, which was bound to `bound`.
     #[must_use]
     pub(crate) fn client_address(&self, bound: SocketAddr) -> String {
         let advertised = self.advertise_client.clone();

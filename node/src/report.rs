@@ -78,7 +78,7 @@ pub struct Report {
     /// Where Redis clients connect; empty: it serves none.
     #[serde(default)]
     pub redis: String,
-    /// Where clients of the own protocol connect; empty: it serves none.
+    /// Where clients of the native protocol connect; empty: it serves none.
     #[serde(default)]
     pub client: String,
     /// Where this report comes from.
@@ -259,7 +259,7 @@ pub struct MemberReport {
     pub memcached: Option<String>,
     /// Where Redis clients connect to it, if it is connected.
     pub redis: Option<String>,
-    /// Where clients of the own protocol connect to it, if it is connected.
+    /// Where clients of the native protocol connect to it, if it is connected.
     pub client: Option<String>,
     /// Where it reports its status, if it is connected.
     pub http: Option<String>,

@@ -2,11 +2,11 @@
 //! of it.
 use crate::fault::{Change, Class, Moment};
 use crate::journal::Written;
-use crate::machine::{Application, Arrival, GROUP, Machine, Process, SnapshotEvent, SnapshotJob};
+use crate::machine::{Arrival, GROUP, Machine, Process, Replicated, SnapshotEvent, SnapshotJob};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
 use quorumwire_control::{Input, MemberChange, Role, SnapshotMeta, Ticket};
-use quorumwire_interfaces::{Index, ReplicaId, StateMachine as _, Term};
+use quorumwire_interfaces::{Application as _, Index, ReplicaId, Term};
 use quorumwire_wire::{CommitQuorum, MemberRole, SnapshotHead};
 
 /// A snapshot that could not be taken is tried again after this.
@@ -398,13 +398,13 @@ impl Process {
         &self,
         last_index: Index,
         last_term: Term,
-    ) -> Option<(SnapshotMeta, Box<Application>)> {
+    ) -> Option<(SnapshotMeta, Box<Replicated>)> {
         let head = self.files.install(last_index, last_term).ok()?;
         if head.membership_index > last_index {
             return None;
         }
         let file = self.files.open(last_index).ok()??;
-        let mut store = Box::new(Application::default());
+        let mut store = Box::new(Replicated::default());
         store.restore(&mut file.body().ok()?).ok()?;
         Some((SnapshotMeta::from(&head), store))
     }

@@ -9,7 +9,7 @@ use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::world::World;
 use bytes::BytesMut;
 use quorumwire_control::Role;
-use quorumwire_interfaces::StateMachine as _;
+use quorumwire_interfaces::Application as _;
 use quorumwire_interfaces::Term;
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use std::collections::VecDeque;

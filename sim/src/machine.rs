@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What is replicated, as in the node.
-pub type Application = Sessions<State>;
+pub type Replicated = Sessions<State>;
 
 /// One replicated log, as it stands in a process here.
 pub type Group = quorumwire_group::Group<State, Origin, Place>;
@@ -161,7 +161,7 @@ pub enum SnapshotEvent {
     /// An answer for the replica.
     Answer(quorumwire_control::Input),
     /// A received one was checked and restored, or was not good.
-    Installed(Index, Option<(SnapshotMeta, Box<Application>)>),
+    Installed(Index, Option<(SnapshotMeta, Box<Replicated>)>),
 }
 
 /// Work for the snapshot threads.
@@ -695,8 +695,8 @@ impl Process {
     }
 }
 
-fn restore(ready: &storage::Ready) -> Result<Box<Application>, String> {
-    let mut store = Box::new(Application::default());
+fn restore(ready: &storage::Ready) -> Result<Box<Replicated>, String> {
+    let mut store = Box::new(Replicated::default());
     if let Some(head) = &ready.stored.snapshot {
         let file = ready.snapshots.open(head.last_index);
         let file = file.map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
 //! One seed from its beginning to its verdict: trouble, peace, and whether everything is well then.
 use crate::clients::MANY;
 use crate::counts::{Counts, UNDECIDED};
-use crate::machine::Application;
+use crate::machine::Replicated;
 use crate::plan::{Durability, Plan};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::world::World;
@@ -101,7 +101,7 @@ fn processor_time() -> u64 {
 
 /// A number for a store's whole state.
 #[must_use]
-pub fn digest(store: &Application) -> u64 {
+pub fn digest(store: &Replicated) -> u64 {
     let mut sum = Sum::default();
     if store.freeze().write(&mut sum).is_err() {
         return 0;

@@ -2,7 +2,7 @@
 //! the product's own parser. What they mean is the same in all three, and the judge knows only that.
 use crate::clients::{Asked, number};
 use bytes::BytesMut;
-use quorumwire_interfaces::StateMachine;
+use quorumwire_interfaces::Application;
 use quorumwire_kv::memcached::{self, Request};
 use quorumwire_kv::redis::{self, Resp, Script, VERSIONS, Words};
 use quorumwire_kv::{Command, Key, Store};

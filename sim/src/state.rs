@@ -1,6 +1,6 @@
 //! What is replicated: the product's key-value store, which may be run by code that knows nothing of the time
 //! of day.
-use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine};
+use quorumwire_interfaces::{Application, Applied, Frozen, LogTime};
 use quorumwire_kv::Store;
 use std::io;
 
@@ -13,7 +13,7 @@ pub struct State {
     pub is_older: bool,
 }
 
-impl StateMachine for State {
+impl Application for State {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
         self.store.apply(entry, reply);
     }

@@ -92,6 +92,7 @@ pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
         keeps_wall_clock: false,
         members_index: 0,
         member_ids: Vec::new(),
+        further_groups: Vec::new(),
     }
 }
 

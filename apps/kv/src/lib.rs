@@ -4,7 +4,7 @@
 //!
 //! The way of a request: [`memcached::parse`] or [`redis::parse`] cuts it out of a connection's bytes; a
 //! write becomes a [`Command`], whose encoded bytes go into the log and come back to [`Store`] through
-//! [`StateMachine::apply`](quorumwire_interfaces::StateMachine::apply); a read is answered key by key from
+//! [`Application::apply`](quorumwire_interfaces::Application::apply); a read is answered key by key from
 //! [`Store::get`], or by [`Store::redis_read`]. The meta commands' `mg` is a read unless its flags ask for a
 //! change; one that finds a stale item which nobody has won yet is told [`memcached::reply::MUST_WRITE`], and
 //! the log carries it then.

@@ -4,7 +4,7 @@ mod seeds;
 
 use std::collections::BTreeMap;
 
-use quorumwire_interfaces::{Applied, LogTime, StateMachine};
+use quorumwire_interfaces::{Application, Applied, LogTime};
 use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{
     Command, Exptime, ITEM_OVERHEAD_BYTES, Key, MemoryChange, MemoryPolicy, Store, Written,

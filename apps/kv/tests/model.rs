@@ -5,7 +5,7 @@ mod seeds;
 use std::collections::BTreeMap;
 
 use in_process::{Connection, Server};
-use quorumwire_interfaces::{LogTime, StateMachine};
+use quorumwire_interfaces::{Application, LogTime};
 use quorumwire_kv::{Key, Store};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

@@ -5,7 +5,7 @@ mod redis_commands;
 mod redis_oracle;
 mod seeds;
 
-use quorumwire_interfaces::{Applied, LogTime, StateMachine};
+use quorumwire_interfaces::{Application, Applied, LogTime};
 use quorumwire_kv::redis::{Resp, Script};
 use quorumwire_kv::{Command, Key, MemoryChange, MemoryPolicy, REPLY_BYTES_MAX, Store};
 use rand::RngExt;

@@ -4,7 +4,7 @@
 #[expect(dead_code, reason = "other tests use the rest")]
 mod redis_oracle;
 
-use quorumwire_interfaces::{Applied, LogTime, StateMachine};
+use quorumwire_interfaces::{Application, Applied, LogTime};
 use quorumwire_kv::redis::{Resp, Script};
 use quorumwire_kv::{Command, VALUE_BYTES_MAX, WORK_MAX};
 use redis_oracle::array;

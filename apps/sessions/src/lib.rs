@@ -24,7 +24,7 @@ mod tests;
 pub use fragments::{FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX};
 
 use fragments::{Fragment, Fragments};
-use quorumwire_interfaces::{Applied, Frozen, Index, LogTime, Reason, StateMachine};
+use quorumwire_interfaces::{Application, Applied, Frozen, Index, LogTime, Reason};
 use std::io;
 use table::{Before, Table};
 
@@ -57,17 +57,19 @@ pub enum Outcome {
     Repeated,
     /// A fragment was kept; others are missing.
     Incomplete,
-    /// It did not run, now or here; nothing was appended.
+    /// It has no answer, most often because it did not run; nothing was appended.
     Refused(Refusal),
 }
 
-/// Why a command of a session did not run.
+/// Why a command has no answer.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Refusal {
     /// Its payload is shorter than its own header, or a fragment has an impossible number or length.
     Malformed,
     /// It had run before, and its answer was too long to keep.
     AnswerGone,
+    /// It ran, and its answer is longer than any message between replicas may be.
+    AnswerTooLong,
     /// More than [`WINDOW`] behind the session's newest: whether it ran is not known any more.
     TooOld,
     /// The first command seen of a session is far from number 1: the session is not known (any more).
@@ -83,6 +85,7 @@ impl Refusal {
         match self {
             Self::Malformed => Reason::Malformed,
             Self::AnswerGone => Reason::AnswerGone,
+            Self::AnswerTooLong => Reason::AnswerTooLong,
             Self::TooOld => Reason::SequenceTooOld,
             Self::UnknownSession => Reason::UnknownSession,
             Self::TooManySessions => Reason::TooManySessions,
@@ -111,7 +114,7 @@ pub struct Sessions<S> {
     wants_idle: bool,
 }
 
-impl<S: StateMachine> Sessions<S> {
+impl<S: Application> Sessions<S> {
     /// Nothing known yet.
     pub fn new(inner: S) -> Self {
         Self {
@@ -231,34 +234,34 @@ impl<S: StateMachine> Sessions<S> {
         Outcome::Applied
     }
 
-    /// As [`StateMachine::advance`].
+    /// As [`Application::advance`].
     pub fn advance(&mut self, log_time: LogTime) {
         self.wants_idle = false;
         self.table.advance(log_time);
         self.inner.advance(log_time);
     }
 
-    /// As [`StateMachine::set_ahead`].
+    /// As [`Application::set_ahead`].
     pub fn set_ahead(&mut self, ahead_ms: Option<i64>) {
         self.inner.set_ahead(ahead_ms);
     }
 
-    /// As [`StateMachine::awaits_time`].
+    /// As [`Application::awaits_time`].
     pub fn awaits_time(&self) -> bool {
         self.wants_idle || self.table.awaits_time() || self.inner.awaits_time()
     }
 
-    /// As [`StateMachine::next_deadline`].
+    /// As [`Application::next_deadline`].
     pub fn next_deadline(&self) -> Option<LogTime> {
         self.inner.next_deadline()
     }
 
-    /// As [`StateMachine::query`].
+    /// As [`Application::query`].
     pub fn query(&self, request: &[u8], reply: &mut Vec<u8>) {
         self.inner.query(request, reply);
     }
 
-    /// As [`StateMachine::freeze`].
+    /// As [`Application::freeze`].
     pub fn freeze(&self) -> Box<dyn Frozen> {
         let inner = self.inner.freeze();
         Box::new(snapshot::FrozenSessions::new(
@@ -269,7 +272,7 @@ impl<S: StateMachine> Sessions<S> {
         ))
     }
 
-    /// As [`StateMachine::restore`]. Invalid data: the bytes are none that a snapshot writes.
+    /// As [`Application::restore`]. Invalid data: the bytes are none that a snapshot writes.
     pub fn restore(&mut self, reader: &mut dyn io::Read) -> io::Result<()> {
         (self.last_number, self.table, self.fragments) = snapshot::read(reader)?;
         self.wants_idle = false;

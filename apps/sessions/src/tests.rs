@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 struct Log(Vec<Vec<u8>>, bool, u64);
 
-impl StateMachine for Log {
+impl Application for Log {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
         self.0.push(entry.command.to_vec());
         self.1 = entry.awaits_time;
@@ -19,24 +19,6 @@ impl StateMachine for Log {
         let more = entry.command.first().copied().unwrap_or(0);
         reply.extend_from_slice(&u32::try_from(self.0.len()).unwrap().to_be_bytes());
         reply.resize(reply.len() + usize::from(more), b'.');
-    }
-    fn advance(&mut self, _: LogTime) {}
-    fn set_ahead(&mut self, _: Option<i64>) {}
-    fn log_time(&self) -> LogTime {
-        LogTime(0)
-    }
-    fn ahead_ms(&self) -> Option<i64> {
-        None
-    }
-    fn set_clock(&mut self, _: LogTime) {}
-    fn is_overdue(&self, _: &[u8]) -> bool {
-        false
-    }
-    fn awaits_time(&self) -> bool {
-        false
-    }
-    fn next_deadline(&self) -> Option<LogTime> {
-        None
     }
     fn query(&self, _: &[u8], _: &mut Vec<u8>) {}
     fn freeze(&self) -> Box<dyn Frozen> {

@@ -6,7 +6,7 @@ use super::view::{ClusterView, Target, ask_leader_at, try_again};
 use crate::utc;
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_node::options::Refused;
-use quorumwire_node::server::Application;
+use quorumwire_node::server::Replicated;
 use quorumwire_node::stage::{Far, Stage, Told};
 use quorumwire_ops::http::ReadIndexBody;
 use quorumwire_wire::{BackupError, BackupHead, BackupReader};
@@ -104,7 +104,7 @@ pub fn described(head: &BackupHead) -> String {
 }
 
 /// Reads a backup from its first to its last byte. Anything wrong with it is an error that names the file.
-pub fn read(path: &Path, stage: &Stage) -> anyhow::Result<(BackupHead, Application)> {
+pub fn read(path: &Path, stage: &Stage) -> anyhow::Result<(BackupHead, Replicated)> {
     let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
     let total = file.metadata().map_or(0, |it| it.len());
     let counted = Told::new(file, |bytes| {
@@ -112,7 +112,7 @@ pub fn read(path: &Path, stage: &Stage) -> anyhow::Result<(BackupHead, Applicati
     });
     let read = || -> Result<_, BackupError> {
         let mut reader = BackupReader::new(BufReader::with_capacity(BUFFER_BYTES, counted))?;
-        let mut store = Application::default();
+        let mut store = Replicated::default();
         store.restore(&mut reader)?;
         Ok((reader, store))
     };

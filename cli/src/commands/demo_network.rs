@@ -129,7 +129,7 @@ fn can_run(kind: &PlaneKind, address: Ipv4Addr) -> anyhow::Result<()> {
         values: &Values::default(),
     };
     let opening = Opening {
-        group: GroupId(1),
+        groups: vec![GroupId(1)],
         ring_slots: 16,
         advertised: None,
         datagrams: None,

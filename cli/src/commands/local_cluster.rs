@@ -37,7 +37,7 @@ const RECORD_BYTES_MAX: u64 = 1 << 20;
 /// otherwise take the port of a replica that is down.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 /// In a network of its own a replica has these: for replicas, memcached clients, Redis clients, clients of
-/// the own protocol, and HTTP.
+/// the native protocol, and HTTP.
 const OWN_PORTS: [u16; 5] = [7400, 11_211, 6379, 7402, 7480];
 /// And its plane this one.
 const PLANE_PORT: u16 = 7401;
@@ -74,7 +74,7 @@ pub struct Place {
     pub memcached: String,
     /// For Redis clients.
     pub redis: String,
-    /// For clients of the own protocol.
+    /// For clients of the native protocol.
     pub client: String,
     /// For status and administration.
     pub http: String,

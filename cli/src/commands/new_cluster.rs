@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_node::options::Refused;
-use quorumwire_node::server::{self, Application, GROUP, random_lineage, random_number};
+use quorumwire_node::server::{self, GROUP, Replicated, random_lineage, random_number};
 use quorumwire_node::stage::{Far, Stage, Told};
 use quorumwire_storage::{FolderDisk, LogJob, Opened, Settings, open};
 use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
@@ -64,7 +64,7 @@ pub fn check_name(name: &str, old: &str) -> Result<(), Refused> {
 pub fn write(
     folder: &Path,
     begins: &Beginning,
-    store: &Application,
+    store: &Replicated,
     stage: &Stage,
 ) -> anyhow::Result<Index> {
     let disk = Arc::new(FolderDisk::open(folder)?);

@@ -8,7 +8,7 @@ use quorumwire_group::{apply, commands_of};
 use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
 use quorumwire_kv::memcached::{Parsed, Request, parse};
 use quorumwire_node::options::Refused;
-use quorumwire_node::server::{Application, GROUP};
+use quorumwire_node::server::{GROUP, Replicated};
 use quorumwire_node::stage::Stage;
 use quorumwire_sessions::Outcome;
 use quorumwire_storage::{FolderDisk, LogJob, Opened, Ready, Settings, open};
@@ -92,8 +92,8 @@ fn entries() -> Vec<(RecordKind, Vec<u8>)> {
     ]
 }
 
-fn applied() -> (Application, LogTime) {
-    let (mut store, mut time) = (Application::default(), LogTime(0));
+fn applied() -> (Replicated, LogTime) {
+    let (mut store, mut time) = (Replicated::default(), LogTime(0));
     for (index, (kind, payload)) in (1..).zip(entries()) {
         for command in commands_of(kind, &payload) {
             apply(
@@ -107,7 +107,7 @@ fn applied() -> (Application, LogTime) {
     (store, time)
 }
 
-fn get(store: &Application, key: &str) -> String {
+fn get(store: &Replicated, key: &str) -> String {
     let mut reply = Vec::new();
     store.query(format!("get {key}").as_bytes(), &mut reply);
     String::from_utf8(reply).unwrap()
@@ -253,7 +253,7 @@ fn check_holder(dir: &Path, cluster: &str, others: &[u16]) {
         .collect();
     assert_eq!(joining, others);
 
-    let mut store = Application::default();
+    let mut store = Replicated::default();
     let file = ready.snapshots.open(head.last_index).unwrap().unwrap();
     store.restore(&mut file.body().unwrap()).unwrap();
     assert_eq!(get(&store, "number"), "VALUE number 0 2\r\n31\r\nEND\r\n");

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use quorumwire_group::{apply, commands_of};
 use quorumwire_interfaces::{Index, LogTime, Term};
 use quorumwire_node::options::{Refused, reachable_argument};
-use quorumwire_node::server::{Application, random_number};
+use quorumwire_node::server::{Replicated, random_number};
 use quorumwire_node::stage::{Far, Stage, Told};
 use quorumwire_storage::{
     Disk as _, FolderDisk, FolderOwner, Opened, Owned, Part, Ready, Settings, open_watched,
@@ -127,7 +127,7 @@ fn owner(disk: &FolderDisk) -> anyhow::Result<FolderOwner> {
 
 /// What the folder holds.
 struct Survivor {
-    store: Application,
+    store: Replicated,
     term: Term,
     last_term: Term,
     last_index: Index,
@@ -179,7 +179,7 @@ impl Survivor {
     fn carried_out(ready: &Ready, stage: &Stage) -> anyhow::Result<Self> {
         let stored = &ready.stored;
         let mut survivor = Self {
-            store: Application::default(),
+            store: Replicated::default(),
             term: Term(stored.hard_state.term),
             last_term: Term(0),
             last_index: Index(0),
@@ -304,7 +304,7 @@ fn replace(
     dir: &Path,
     owner: &FolderOwner,
     begins: &Beginning,
-    store: &Application,
+    store: &Replicated,
     stage: &Stage,
 ) -> anyhow::Result<PathBuf> {
     let folder = group_folder(dir);

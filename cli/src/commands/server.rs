@@ -2,9 +2,11 @@
 use crate::flags::ServerFlags;
 use anyhow::{Context as _, ensure};
 use quorumwire_node::options::{ServerOptions, unknown_variables};
+use quorumwire_node::server::SECOND_GROUP;
 use quorumwire_node::{logging, server};
 use quorumwire_ops::http::Http;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 /// Runs until SIGTERM or SIGINT, then finishes what it began, hands leadership over and exits with 0. `-h`
@@ -25,6 +27,9 @@ pub struct Arguments {
     /// Die as soon as this parent process is gone
     #[arg(long, value_name = "PID", hide = true)]
     die_with_parent: Option<i32>,
+    /// Replicate a second log, whose clients of the native protocol connect here
+    #[arg(long = SECOND_GROUP, value_name = "IP:PORT", hide = true)]
+    second_group: Option<SocketAddr>,
 }
 
 /// Runs the server.
@@ -32,7 +37,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(parent) = arguments.die_with_parent {
         die_with_parent(parent)?;
     }
-    let options = ServerOptions::load(&arguments.flags.0)?;
+    let mut options = ServerOptions::load(&arguments.flags.0)?;
+    options.second_group = arguments.second_group;
     logging::start(&options);
     for warning in unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
         tracing::warn!(

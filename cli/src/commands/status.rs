@@ -198,8 +198,8 @@ fn addresses(view: &ClusterView) -> String {
     }
 }
 
-/// Of each replica its ports for memcached, Redis, the own protocol, HTTP and replicas: as it says itself, or
-/// else as the others know.
+/// Of each replica its ports for memcached, Redis, the native protocol, HTTP and replicas: as it says itself,
+/// or else as the others know.
 fn all_addresses(view: &ClusterView) -> Vec<(u16, [String; 5])> {
     let known = |id: u16, seen: &Seen| match seen {
         Seen::Report(report) => Some([

@@ -26,7 +26,7 @@ pub struct PlaneKind {
     pub options: &'static [PlaneOption],
     /// What the options that were given say together.
     pub check: fn(&Asked<'_>) -> Result<(), NotAllowed>,
-    /// A plane that is bound, off and without keys.
+    /// Planes that are bound, off and without keys.
     pub open: fn(&Asked<'_>, Opening) -> Result<Opened, NotOpened>,
     /// What its process keeps when it gives up all other rights.
     pub capabilities: fn() -> CapabilitySet,
@@ -78,30 +78,55 @@ pub struct Asked<'a> {
     pub values: &'a Values,
 }
 
-/// What a plane is opened with.
+/// What planes are opened with.
 pub struct Opening {
-    /// The log it serves.
-    pub group: GroupId,
-    /// Entries its ring holds: a power of two.
+    /// The logs that they serve, each one of them. The first listens where it was asked for, each other one
+    /// at the port behind that of the one before.
+    pub groups: Vec<GroupId>,
+    /// Entries that a ring holds: a power of two.
     pub ring_slots: u32,
-    /// Where others reach it, if not where it listens.
+    /// Where others reach the first, if not where it listens; the others likewise at the ports behind that.
     pub advertised: Option<SocketAddr>,
-    /// The socket to which clients of the host send datagrams, which it may answer from there.
+    /// The socket to which clients of the host send datagrams, which the first may answer from there.
     pub datagrams: Option<UdpSocket>,
     /// Takes note of each program that may run on for a while when the process has ended.
     pub note: Arc<Note>,
 }
 
-/// A plane before the server has it.
+impl Opening {
+    /// The logs, each with its place among them.
+    pub fn places(&self) -> impl Iterator<Item = (u16, GroupId)> + use<> {
+        (0..).zip(self.groups.clone())
+    }
+}
+
+/// The address of the plane at this place among those that were asked for at `first`. A port that is to be a
+/// free one is that for all.
+#[must_use]
+pub fn address_at(first: SocketAddr, place: u16) -> SocketAddr {
+    let port = match first.port() {
+        0 => 0,
+        port => port.saturating_add(place),
+    };
+    SocketAddr::new(first.ip(), port)
+}
+
+/// Planes before the server has them.
 pub struct Opened {
+    /// One for each group.
+    pub planes: Vec<OpenedPlane>,
+    /// Where they run, in words, if it could be in several places.
+    pub runs: Option<String>,
+}
+
+/// One of them.
+pub struct OpenedPlane {
     /// The plane.
     pub plane: Box<dyn DataPlane>,
     /// Where others reach it.
     pub endpoint: Endpoint,
     /// Readable when the plane has something; open as long as the plane is.
     pub wakes: RawFd,
-    /// Where it runs, in words, if it could be in several places.
-    pub runs: Option<String>,
 }
 
 /// A value that does not go with others.

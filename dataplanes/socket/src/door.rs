@@ -1,8 +1,11 @@
 //! What a server has to know of this kind of plane.
 use crate::{COUNTERS, Options, SocketPlane, endpoint_at, window_max};
-use quorumwire_plane_door::{Asked, NotOpened, Opened, Opening, PlaneKind};
+use quorumwire_plane_door::{
+    Asked, NotOpened, Opened, OpenedPlane, Opening, PlaneKind, address_at,
+};
 use rustix::thread::CapabilitySet;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
 /// A plane on a UDP socket.
@@ -25,26 +28,34 @@ pub static KIND: PlaneKind = PlaneKind {
 const DESCRIPTORS_MAX: usize = 2;
 
 fn open(asked: &Asked<'_>, opening: Opening) -> Result<Opened, NotOpened> {
-    let listen = asked.listen;
-    let options = Options {
-        group: opening.group,
-        ring_slots: opening.ring_slots,
-        window: window_max(1).min(opening.ring_slots),
-    };
-    let opened = || -> io::Result<Opened> {
+    let (ring_slots, advertised) = (opening.ring_slots, opening.advertised);
+    let groups = opening.places();
+    let mut datagrams = opening.datagrams;
+    let mut open_one = |listen: SocketAddr, place: u16, group| -> io::Result<OpenedPlane> {
+        let options = Options {
+            group,
+            ring_slots,
+            window: window_max(1).min(ring_slots),
+        };
         let mut plane = SocketPlane::bind(listen, options)?;
-        if let Some(memcached) = opening.datagrams {
+        if let Some(memcached) = datagrams.take() {
             plane.serve_memcached(memcached);
         }
-        Ok(Opened {
-            endpoint: endpoint_at(opening.advertised.unwrap_or(plane.local_address()?)),
+        let advertised = advertised.map(|first| address_at(first, place));
+        Ok(OpenedPlane {
+            endpoint: endpoint_at(advertised.unwrap_or(plane.local_address()?)),
             wakes: plane.as_fd().as_raw_fd(),
-            runs: None,
             plane: Box::new(plane),
         })
     };
-    opened().map_err(|error| NotOpened {
-        option: "listen-plane".to_owned(),
-        text: format!("cannot listen on {listen}: {error}"),
-    })
+    let mut planes = Vec::new();
+    for (place, group) in groups {
+        let listen = address_at(asked.listen, place);
+        let opened = open_one(listen, place, group).map_err(|error| NotOpened {
+            option: "listen-plane".to_owned(),
+            text: format!("cannot listen on {listen}: {error}"),
+        })?;
+        planes.push(opened);
+    }
+    Ok(Opened { planes, runs: None })
 }

@@ -1,16 +1,20 @@
 //! What a server has to know of this kind of plane: its options, what they mean together, and how one is
 //! opened.
 use crate::attached::{how_to_detach, still_attached, wait_for_all_programs};
-use crate::load::{Attachment, VLAN_MAX, XdpCopies, XdpLock, XdpMode, let_pass, stop_passing};
+use crate::groups::Shared;
+use crate::load::{
+    Attachment, Sizes, VLAN_MAX, XdpCopies, XdpLock, XdpMode, let_pass, stop_passing,
+};
 use crate::refused::{Blames, Refused, capabilities_needed};
 use crate::{COUNTERS, XdpPlane, take_complaints};
 use quorumwire_fastpath::{Options, endpoint_at, window_max};
 use quorumwire_plane_door::{
-    Asked, NotAllowed, NotOpened, Opened, Opening, OptionKind, OtherEnd, PlaneKind, PlaneOption,
-    Remains, Unset, Values, Wanted,
+    Asked, NotAllowed, NotOpened, Opened, OpenedPlane, Opening, OptionKind, OtherEnd, PlaneKind,
+    PlaneOption, Remains, Unset, Values, Wanted, address_at,
 };
 use std::net::UdpSocket;
 use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::sync::Arc;
 
 /// A plane in the kernel's receive path.
 pub static KIND: PlaneKind = PlaneKind {
@@ -177,29 +181,39 @@ fn meant<T: Default, const N: usize>(words: [(&str, T); N], given: Option<&str>)
 }
 
 fn open(asked: &Asked<'_>, opening: Opening) -> Result<Opened, NotOpened> {
-    let options = Options {
-        group: opening.group,
+    open_all(asked, opening).map_err(|refused| NotOpened {
+        option: blamed(asked, refused.blames),
+        text: refused.text,
+    })
+}
+
+fn open_all(asked: &Asked<'_>, opening: Opening) -> Result<Opened, Refused> {
+    let sizes = Sizes {
+        groups: u32::try_from(opening.groups.len()).unwrap_or(u32::MAX),
         ring_slots: opening.ring_slots,
-        window: window_max(1).min(opening.ring_slots),
     };
-    let interface = asked.values.text(INTERFACE);
-    let how = attachment(asked.values);
-    let attached = XdpPlane::attach_noted(asked.listen, interface, options, how, opening.note);
-    attached
-        .and_then(|plane| steered(plane, opening.datagrams, asked.values.parsed(QUEUE)))
-        .and_then(|plane| {
-            let bound = plane.local_address()?;
-            Ok(Opened {
-                endpoint: endpoint_at(opening.advertised.unwrap_or(bound)),
-                wakes: plane.as_fd().as_raw_fd(),
-                runs: Some(plane.described().to_owned()),
-                plane: Box::new(plane),
-            })
-        })
-        .map_err(|refused| NotOpened {
-            option: blamed(asked, refused.blames),
-            text: refused.text,
-        })
+    let groups = opening.places();
+    let (interface, how) = (asked.values.text(INTERFACE), attachment(asked.values));
+    let shared = Arc::new(Shared::new(interface, sizes, how, opening.note));
+    let mut datagrams = opening.datagrams;
+    let (mut planes, mut runs) = (Vec::new(), None);
+    for (place, group) in groups {
+        let options = Options {
+            group,
+            ring_slots: sizes.ring_slots,
+            window: window_max(1).min(sizes.ring_slots),
+        };
+        let plane = XdpPlane::on(&shared, address_at(asked.listen, place), options)?;
+        let plane = steered(plane, datagrams.take(), asked.values.parsed(QUEUE))?;
+        let advertised = opening.advertised.map(|first| address_at(first, place));
+        runs.get_or_insert_with(|| plane.described().to_owned());
+        planes.push(OpenedPlane {
+            endpoint: endpoint_at(advertised.unwrap_or(plane.local_address()?)),
+            wakes: plane.as_fd().as_raw_fd(),
+            plane: Box::new(plane),
+        });
+    }
+    Ok(Opened { planes, runs })
 }
 
 /// One that answers memcached clients, and whose packets come by a receive queue of its own, if that was

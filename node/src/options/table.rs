@@ -196,7 +196,7 @@ const BEFORE_PLANES: &[Spec] = &[
         name: "listen-client",
         kind: Kind::Listen,
         unset: Unset::Value("127.0.0.1:7402"),
-        help: "Where clients of the cluster's own protocol connect, such as the Rust library \
+        help: "Where clients of the cluster's native protocol connect, such as the Rust library \
                `quorumwire-client`. Each of their commands is carried out once, however often it is \
                sent. Port 0 takes a free one.",
     },
@@ -237,7 +237,7 @@ const BEFORE_PLANES: &[Spec] = &[
         name: "advertise-client",
         kind: Kind::Reachable,
         unset: Unset::Otherwise("the listen address"),
-        help: "The address at which clients of the own protocol reach this replica. Other replicas name \
+        help: "The address at which clients of the native protocol reach this replica. Other replicas name \
                it to clients while this one leads.",
     },
     Spec {

@@ -3,6 +3,7 @@
 use super::Server;
 use super::administration::Waiting;
 use super::dial::Source;
+use super::service::Service;
 use crate::admin::AdminError;
 use crate::options::parse_reachable;
 use quorumwire_control::{Input, MemberChange, Now, Peer, Refusal, Ticket};
@@ -188,7 +189,7 @@ pub fn addresses_to_dial(
     addresses
 }
 
-impl Server {
+impl<S: Service> Server<S> {
     /// An operator's change. A replica is added once it is found at the address that others will dial.
     pub fn change_members(&mut self, ticket: Ticket, change: MemberChange) {
         let MemberChange::Add {
@@ -303,7 +304,9 @@ impl Server {
             "a member has moved: the list of members is corrected"
         );
         let ticket = self.core.group.next_ticket();
-        self.waiting.insert(ticket, Waiting::Correction(peer.id));
+        self.upkeep
+            .waiting
+            .insert(ticket, Waiting::Correction(peer.id));
         let change = MemberChange::Move {
             peer,
             peer_address: said,

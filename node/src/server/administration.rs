@@ -1,5 +1,6 @@
 //! Requests of people: change members, hand leadership over, take a snapshot, hash the state.
 use super::Server;
+use super::service::Service;
 use crate::admin::{AdminError, AdminRequest};
 use quorumwire_control::{Input, MemberChange, Refusal, Ticket};
 use quorumwire_interfaces::{Index, ReplicaId};
@@ -17,7 +18,7 @@ pub enum Waiting {
     Correction(ReplicaId),
 }
 
-impl Server {
+impl<S: Service> Server<S> {
     pub fn take_admin_request(&mut self, request: AdminRequest) {
         match request {
             AdminRequest::Report(reply) => {
@@ -29,15 +30,15 @@ impl Server {
                     return;
                 }
                 let ticket = self.core.group.next_ticket();
-                self.waiting.insert(ticket, Waiting::Plain(reply));
+                self.upkeep.waiting.insert(ticket, Waiting::Plain(reply));
                 self.change_members(ticket, change);
             }
             AdminRequest::Transfer(to, reply) => {
                 let ticket = self.core.group.next_ticket();
-                self.waiting.insert(ticket, Waiting::Plain(reply));
+                self.upkeep.waiting.insert(ticket, Waiting::Plain(reply));
                 self.core.group.step(Input::Transfer(ticket, to));
             }
-            AdminRequest::ChangeMemory(change, reply) => self.change_memory(change, reply),
+            AdminRequest::ChangeMemory(change, reply) => S::change_memory(self, change, reply),
             AdminRequest::Snapshot(reply) => {
                 if self.core.group.applied == Index(0) {
                     reply
@@ -45,19 +46,19 @@ impl Server {
                         .ok();
                     return;
                 }
-                self.snapshots.notify(reply);
+                self.upkeep.snapshots.notify(reply);
                 self.take_snapshot();
                 let newest = self.core.group.replica.status().snapshot_index;
-                self.snapshots.answer_if_idle(newest);
+                self.upkeep.snapshots.answer_if_idle(newest);
             }
             AdminRequest::Digest(reply) => {
-                self.snapshots.digest(
+                self.upkeep.snapshots.digest(
                     self.core.group.applied,
                     self.core.group.store.freeze(),
                     reply,
                 );
             }
-            AdminRequest::ReadIndex(reply) => self.snapshots.backups.want_read_index(reply),
+            AdminRequest::ReadIndex(reply) => self.upkeep.snapshots.backups.want_read_index(reply),
             AdminRequest::Freeze(at_least, reply) => {
                 self.want_state(at_least, reply);
             }
@@ -74,7 +75,7 @@ impl Server {
     }
 
     pub fn answer_admin(&mut self, ticket: Ticket, result: Result<(), AdminError>) {
-        match self.waiting.remove(&ticket) {
+        match self.upkeep.waiting.remove(&ticket) {
             Some(Waiting::Plain(reply)) => {
                 reply.send(result).ok(); // gone: whoever asked has stopped waiting
             }

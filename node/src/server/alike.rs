@@ -1,5 +1,6 @@
 //! The options that all replicas of a cluster should be given alike, as others are told them. Replicas that
 //! meet compare them; what would be safe with two values all the same is only said.
+use super::SECOND_GROUP;
 use super::links::{BEGINS_WITH, JOINS, SECRET_OF_EPOCH};
 use crate::keys::{ClusterKeys, EpochKeys};
 use crate::options::{Durability, OnFollower, ServerOptions};
@@ -53,6 +54,7 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
         ),
         // A replica that lets in everybody opens the whole cluster.
         ("client-tls", given(options.client_tls.is_some())),
+        (SECOND_GROUP, given(options.second_group.is_some())),
         ("client-tls-ca", given(options.client_authorities.is_some())),
         (
             "client-auth-file",

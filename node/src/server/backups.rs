@@ -3,6 +3,7 @@
 use super::Server;
 use super::administration::Waiting;
 use super::clock;
+use super::service::Service;
 use crate::admin::{AdminError, FrozenState};
 use quorumwire_control::{Refusal, Ticket};
 use quorumwire_interfaces::Index;
@@ -59,7 +60,7 @@ fn refuse_beyond(leads: bool, last_index: Index, at_least: Index) -> Option<Admi
     })
 }
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Gives the state to a backup once it has everything up to `at_least`.
     pub fn want_state(
         &mut self,
@@ -75,22 +76,24 @@ impl Server {
             .max(self.core.group.applied);
         match refuse_beyond(self.core.group.leads(), last_index, at_least) {
             Some(refused) => drop(reply.send(Err(refused))), // gone: whoever asked has stopped waiting
-            None => self.snapshots.backups.want_state(at_least, reply),
+            None => self.upkeep.snapshots.backups.want_state(at_least, reply),
         }
     }
 
     /// Asks for the read indexes that backups want.
     pub fn ask_read_indexes(&mut self) {
-        for reply in std::mem::take(&mut self.snapshots.backups.read_indexes) {
+        for reply in std::mem::take(&mut self.upkeep.snapshots.backups.read_indexes) {
             let ticket = self.core.group.next_ticket();
-            self.waiting.insert(ticket, Waiting::ReadIndex(reply));
+            self.upkeep
+                .waiting
+                .insert(ticket, Waiting::ReadIndex(reply));
             self.core.group.ask_read_index(ticket);
         }
     }
 
     /// A read that is no client's was granted.
     pub fn answer_read_index(&mut self, ticket: Ticket, index: Index) {
-        if let Some(Waiting::ReadIndex(reply)) = self.waiting.remove(&ticket) {
+        if let Some(Waiting::ReadIndex(reply)) = self.upkeep.waiting.remove(&ticket) {
             reply.send(Ok(index.0)).ok(); // gone: whoever asked has stopped waiting
         } // otherwise its connection is gone
     }
@@ -98,13 +101,17 @@ impl Server {
     /// Gives the state to those who wait for no more than it has.
     pub fn give_states(&mut self) {
         let applied = self.core.group.applied;
-        let freezes = &mut self.snapshots.backups.freezes;
+        let freezes = &mut self.upkeep.snapshots.backups.freezes;
         if !freezes.iter().any(|(at_least, _)| *at_least <= applied) {
             return;
         }
         for (at_least, reply) in std::mem::take(freezes) {
             if at_least > applied {
-                self.snapshots.backups.freezes.push((at_least, reply));
+                self.upkeep
+                    .snapshots
+                    .backups
+                    .freezes
+                    .push((at_least, reply));
             } else if !reply.is_closed() {
                 reply.send(self.frozen_state()).ok(); // gone: likewise
             }

@@ -3,25 +3,21 @@ use super::budget::Purpose;
 use super::clients::Said;
 use super::core::{Origin, Proposal, Reader};
 use super::reads;
+use super::service::Service;
 use super::{Server, clock};
 use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
 use quorumwire_group::{self as group, FollowerRead};
-use quorumwire_interfaces::{Index, Reason};
+use quorumwire_interfaces::{Application as _, Index, Reason};
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
-use quorumwire_wire::RecordKind;
 
 /// Commands applied at once (and those of an entry that it began), and their bytes, so that heartbeats and
 /// clients are not kept waiting by a long backlog. How long they may take together is the budget's business.
 const APPLY_COMMANDS_PER_TURN: usize = 4096;
 /// See [`APPLY_COMMANDS_PER_TURN`].
 const APPLY_BYTES_PER_TURN: usize = 4 << 20;
-/// An entry of fewer bytes names some hundred keys at most.
-const MANY_KEYS_BYTES: usize = 1 << 10;
-/// References to items that are copied at once before such an entry is applied: some milliseconds.
-const REFERENCES_PER_TURN: usize = 32 << 10;
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Has the replica say what it wants now, and does it, until it wants nothing more.
     pub fn carry_out_all(&mut self) -> anyhow::Result<()> {
         self.core.group.wants_flush = false;
@@ -61,6 +57,8 @@ impl Server {
             Output::Refused(ticket, refusal) => self.refused(ticket, refusal),
             Output::RoleChanged(change) => self.role_changed(change),
             Output::Truncated(_) => {} // what becomes of them shows when their index is applied
+            // Each group has a lineage of its own; what replicas say when they connect is the first one's.
+            Output::OtherLineage { .. } if self.at_hand > 0 => {}
             Output::OtherLineage { from, lineage } => {
                 let ours = self.core.group.replica.lineage_in_log();
                 self.links.note_other_lineage(from, ours, lineage);
@@ -72,21 +70,25 @@ impl Server {
                 offset,
                 bytes_max,
             } => {
-                self.snapshots.read(to, last_index, offset, bytes_max);
+                self.upkeep
+                    .snapshots
+                    .read(to, last_index, offset, bytes_max);
             }
             Output::StoreSnapshotChunk {
                 last_index,
                 offset,
                 bytes,
             } => {
-                self.snapshots.store_chunk(last_index, offset, bytes);
+                self.upkeep.snapshots.store_chunk(last_index, offset, bytes);
             }
             Output::InstallSnapshot {
                 last_index,
                 last_term,
             } => {
                 let lineage = self.core.group.replica.lineage();
-                self.snapshots.install((last_index, last_term), lineage);
+                self.upkeep
+                    .snapshots
+                    .install((last_index, last_term), lineage);
             }
             Output::TakeSnapshot => self.take_snapshot(),
             Output::Engage(engage) => self.core.engage_plane(&engage),
@@ -138,10 +140,9 @@ impl Server {
             if commands >= APPLY_COMMANDS_PER_TURN || !has_time {
                 break; // what is left of them is taken again
             }
-            if may_name_many_keys(&entry) && self.puts_off() {
+            if S::puts_off(self, &entry) {
                 break;
             }
-            self.turns_put_off = 0;
             commands += self.apply_entry(&entry);
             self.core.counters.entries_applied += 1;
             (self.budget).worked(Purpose::Applying, self.core.work_done(), clock::now);
@@ -154,16 +155,6 @@ impl Server {
             .group
             .step(Input::Applied(self.core.group.applied));
         self.serve_waiting_reads();
-    }
-
-    /// Whether an entry of many keys is put off, because a turn has copied as much of what something frozen
-    /// holds, too, as it may. Not for longer than copying all of it once takes: somebody may freeze it again
-    /// and again.
-    fn puts_off(&mut self) -> bool {
-        let store = self.core.group.store.inner_mut();
-        let turns_max = store.stats().curr_items / REFERENCES_PER_TURN as u64 + 1;
-        self.turns_put_off += 1;
-        self.turns_put_off <= turns_max && !store.unshare(REFERENCES_PER_TURN)
     }
 
     /// Applies an entry and answers who waits for it; how many commands it held.
@@ -190,7 +181,7 @@ impl Server {
             let Some(applied) = group.apply_next(&mut applying, &mut self.reply) else {
                 break;
             };
-            self.free_discarded();
+            S::applied(self);
             self.count_outcome(applied.outcome);
             if let Some(proposal) = applied.proposal {
                 let at = (entry.index, applied.command.payload());
@@ -202,14 +193,6 @@ impl Server {
             self.fail_proposal(&proposal); // the entry is no bundle after all
         }
         commands
-    }
-
-    /// What a command has thrown away is not to wait for the next one: there may be none.
-    fn free_discarded(&mut self) {
-        if let Some(discarded) = self.core.group.store.inner_mut().take_discarded() {
-            let work = self.snapshots.free(discarded);
-            self.core.group.store.inner().add_work(work);
-        }
     }
 
     /// Answers a proposal of ours that is applied, the command of `payload`. Each piece of a plane client's
@@ -266,7 +249,7 @@ impl Server {
                 None => self.answer_not_executed(proposal.origin),
                 Some(said) => self.core.group.answer_follower(from, said, &self.reply),
             },
-            Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
+            Origin::Plane(..) | Origin::Service(_) | Origin::Admin(_) => {
                 let reply = std::mem::take(&mut self.reply);
                 match (said, proposal.origin) {
                     (None, origin) => self.answer_not_executed(origin),
@@ -294,7 +277,7 @@ impl Server {
     /// Tells who asked, a client here or the follower that passed it on, why there is no answer.
     pub fn refuse_origin(&mut self, origin: Origin, reason: Reason) {
         match origin {
-            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
+            Origin::Client(..) | Origin::Plane(..) | Origin::Service(_) | Origin::Admin(_) => {
                 self.refuse_here(origin, reason);
             }
             Origin::Follower(from) => self.core.group.refuse_follower(from, reason),
@@ -305,7 +288,7 @@ impl Server {
         for (index, reader) in self.core.group.take_ready() {
             match reader {
                 group::Reader::Here(Reader::Client(id)) => self.clients.attend(id),
-                group::Reader::Here(Reader::Datagram(id)) => self.answer_datagram_at(index, id),
+                group::Reader::Here(Reader::Service(number)) => S::answer_at(self, index, number),
                 group::Reader::Follower(read) => self.answer_follower_at(index, read),
             }
         }
@@ -321,7 +304,9 @@ impl Server {
                     }
                     self.clients.attend(id); // its gate says so
                 }
-                Reader::Datagram(id) => self.refuse_datagram(id, Reason::Overdue),
+                Reader::Service(number) => {
+                    self.refuse_here(Origin::Service(number), Reason::Overdue);
+                }
             }
         }
     }
@@ -343,7 +328,7 @@ impl Server {
                 }
                 self.clients.attend(id);
             }
-            group::Reader::Here(Reader::Datagram(id)) => self.answer_datagram_at(index, id),
+            group::Reader::Here(Reader::Service(number)) => S::answer_at(self, index, number),
             group::Reader::Follower(read) => self.answer_follower_at(index, read),
         }
     }
@@ -359,13 +344,13 @@ impl Server {
                     self.front.attend_later.push(id);
                 }
             }
-            Some(Some(Reader::Datagram(id))) => {
+            Some(Some(Reader::Service(number))) => {
                 let why = if is_busy {
                     Reason::Busy
                 } else {
                     self.core.why_stalled()
                 };
-                self.refuse_datagram(id, why);
+                self.refuse_here(Origin::Service(number), why);
             }
             Some(None) => {} // a follower's
             None => self.answer_admin(ticket, Err(AdminError::Refused(refusal))),
@@ -374,6 +359,7 @@ impl Server {
 
     fn role_changed(&mut self, change: RoleChange) {
         tracing::info!(
+            group = self.core.group.id.0,
             role = ?change.role,
             term = change.term.0,
             leader = change.leader.map(|leader| leader.0),
@@ -387,7 +373,7 @@ impl Server {
 
     /// Takes a snapshot of what is applied, unless one is being taken.
     pub fn take_snapshot(&mut self) {
-        if self.snapshots.is_taking() || self.core.group.applied == Index(0) {
+        if self.upkeep.snapshots.is_taking() || self.core.group.applied == Index(0) {
             return;
         }
         let last_index = self.core.group.applied;
@@ -403,15 +389,14 @@ impl Server {
             log_time: self.core.group.log_time,
         };
         self.core.group.bytes_since_snapshot = 0;
-        if let Err(busy) = self.snapshots.take(meta, self.core.group.store.freeze()) {
+        if let Err(busy) = self
+            .upkeep
+            .snapshots
+            .take(meta, self.core.group.store.freeze())
+        {
             self.snapshot_taken(Err(busy)); // it is tried again
         }
     }
-}
-
-/// A long command may have come in pieces, the last of which completes it.
-fn may_name_many_keys(entry: &Entry) -> bool {
-    entry.kind == RecordKind::Fragment || entry.payload().len() >= MANY_KEYS_BYTES
 }
 
 /// What the one who asked is told of an entry of his that is applied.
@@ -430,7 +415,7 @@ enum ToSay {
 fn to_say(origin: Origin, outcome: Outcome) -> ToSay {
     let of_plane = match origin {
         Origin::Plane(..) => true,
-        Origin::Client(..) | Origin::Follower(_) | Origin::Datagram(_) | Origin::Admin(_) => false,
+        Origin::Client(..) | Origin::Follower(_) | Origin::Service(_) | Origin::Admin(_) => false,
     };
     match outcome {
         Outcome::Incomplete if of_plane => ToSay::PieceKept,
@@ -487,7 +472,7 @@ mod tests {
                 peer: Peer::default(),
                 id: RequestId::default(),
             }),
-            Origin::Datagram(1),
+            Origin::Service(1),
         ];
         let refused = Outcome::Refused(SessionRefusal::TooOld);
         let too_old = ToSay::Reply(Said::Refused(Reason::SequenceTooOld));

@@ -1,27 +1,28 @@
 //! Opens the data plane that the options ask for; for `auto`, the fastest that can run here. A plane that
 //! cannot be is refused with the option that stands in its way.
+use super::TOKEN_PLANE;
 use super::earlier_plane::{EarlierPlaneOff, note_in};
 use super::plane::{Hosting, Plane, plane_options};
-use super::{GROUP, TOKEN_PLANE};
 use crate::options::{Durability, ServerOptions};
 use crate::planes::{Opened, Opening, PlaneChoice, PlaneKind};
 use crate::report::{DataPlaneReport, RefusedPlaneReport};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
-use quorumwire_interfaces::PlaneKeyPair;
+use quorumwire_interfaces::{GroupId, PlaneKeyPair};
 use std::net::UdpSocket;
 
 /// Entries that a data plane's ring holds.
 const RING_SLOTS: u32 = 16 << 10;
 
-/// One of this kind, bound, off, without keys. It answers memcached clients from `udp`.
+/// Those of this kind, bound, off, without keys. The first may answer clients of the service from `udp`.
 fn open(
     kind: &PlaneKind,
     options: &ServerOptions,
+    groups: &[GroupId],
     udp: Option<UdpSocket>,
 ) -> anyhow::Result<Opened> {
     let opening = Opening {
-        group: GROUP,
+        groups: groups.to_vec(),
         ring_slots: RING_SLOTS,
         advertised: options.advertise_plane,
         datagrams: udp,
@@ -35,17 +36,20 @@ fn open(
     Ok(opened)
 }
 
-/// The data plane that was asked for, bound and with its keys: those between replicas are `agreed`, or else
-/// the secret file's. It answers memcached clients from `udp`. Earlier ones are off.
+/// The data planes that were asked for, one for each of these groups or none at all, bound and with their
+/// keys: those between replicas are `agreed`, or else the secret file's. The first may answer clients of the
+/// service from `udp`; `work_of` tells what a command is in work at most. Earlier ones are off.
 pub fn choose_plane(
     options: &ServerOptions,
+    groups: &[GroupId],
     registry: &Registry,
     udp: Option<&UdpSocket>,
-    agreed: Option<PlaneKeyPair>,
+    agreed: &[PlaneKeyPair],
+    work_of: fn(&[u8]) -> usize,
     _: &EarlierPlaneOff,
-) -> anyhow::Result<Option<(Plane, Hosting)>> {
+) -> anyhow::Result<Vec<(Plane, Hosting)>> {
     let (alone, chosen_by) = match options.plane {
-        PlaneChoice::None => return Ok(None),
+        PlaneChoice::None => return Ok(Vec::new()),
         PlaneChoice::One(_) => (true, "option"),
         PlaneChoice::Auto => (false, "auto"),
     };
@@ -53,7 +57,7 @@ pub fn choose_plane(
     for kind in options.plane.candidates() {
         let name = kind.name;
         let udp = udp.map(UdpSocket::try_clone).transpose()?;
-        let opened = match open(kind, options, udp) {
+        let opened = match open(kind, options, groups, udp) {
             Ok(opened) => opened,
             Err(error) if alone => return Err(error),
             Err(error) => {
@@ -65,8 +69,6 @@ pub fn choose_plane(
                 continue;
             }
         };
-        let wakes = Interest::READABLE | Interest::WRITABLE;
-        registry.register(&mut SourceFd(&opened.wakes), TOKEN_PLANE, wakes)?;
         let choice = DataPlaneReport {
             name: name.to_owned(),
             runs: opened.runs,
@@ -77,16 +79,23 @@ pub fn choose_plane(
             tracing::info!("option plane: {}", choice.in_words());
         }
         let held = options.durability == Durability::Sync;
-        let first_sequence = super::start::random_number()?;
-        let plane_options = plane_options(GROUP, opened.endpoint.clone(), held, first_sequence);
-        let mut plane = Plane::new(opened.plane, plane_options);
-        let mut hosting = Hosting::new(name, opened.endpoint);
-        hosting.choice = Some(choice);
-        if let Some(agreed) = agreed {
-            hosting.agree(&mut plane, agreed);
+        let mut planes = Vec::new();
+        for (place, (group, opened)) in groups.iter().zip(opened.planes).enumerate() {
+            let wakes = Interest::READABLE | Interest::WRITABLE;
+            registry.register(&mut SourceFd(&opened.wakes), TOKEN_PLANE, wakes)?;
+            let first_sequence = super::start::random_number()?;
+            let endpoint = opened.endpoint.clone();
+            let plane_options = plane_options(*group, endpoint, held, first_sequence, work_of);
+            let mut plane = Plane::new(opened.plane, plane_options);
+            let mut hosting = Hosting::new(name, opened.endpoint);
+            hosting.choice = Some(choice.clone());
+            if let Some(agreed) = agreed.get(place) {
+                hosting.agree(&mut plane, *agreed);
+            }
+            hosting.set_keys(&mut plane, &options.load_keys()?);
+            planes.push((plane, hosting));
         }
-        hosting.set_keys(&mut plane, &options.load_keys()?);
-        return Ok(Some((plane, hosting)));
+        return Ok(planes);
     }
     let reasons = refused
         .iter()

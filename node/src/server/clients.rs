@@ -2,10 +2,11 @@
 //! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
 use super::clock;
 use super::handshakes::TimeBudget;
-use super::own::{self, OwnClient, OwnCounters};
-use super::redis::RedisClient;
+use super::kv::RedisClient;
+use super::native::{self, NativeClient, NativeCounters};
 use super::stream::Stream;
 use crate::descriptors::Starvation;
+use crate::options::ServerOptions;
 use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
@@ -56,16 +57,28 @@ pub enum Protocol {
     /// Redis' protocol.
     Redis,
     /// That of `wire/client.proto`.
-    Own,
+    Native,
 }
 
 impl Protocol {
+    /// All that there are.
+    pub const ALL: [Self; 3] = [Self::Memcached, Self::Redis, Self::Native];
+
+    /// The option that says where its clients connect, and what that says.
+    pub const fn listen(self) -> (&'static str, fn(&ServerOptions) -> SocketAddr) {
+        match self {
+            Self::Memcached => ("listen-memcached", |options| options.listen_memcached),
+            Self::Redis => ("listen-redis", |options| options.listen_redis),
+            Self::Native => ("listen-client", |options| options.listen_client),
+        }
+    }
+
     /// As the port's option has it, behind `listen-`.
     const fn name(self) -> &'static str {
         match self {
             Self::Memcached => "memcached",
             Self::Redis => "redis",
-            Self::Own => "client",
+            Self::Native => "client",
         }
     }
 
@@ -74,9 +87,28 @@ impl Protocol {
         match self {
             Self::Memcached => b"SERVER_ERROR too many connections\r\n".into(),
             Self::Redis => b"-ERR max number of clients reached\r\n".into(),
-            Self::Own => own::too_many_connections().into(),
+            Self::Native => native::too_many_connections().into(),
         }
     }
+}
+
+/// Where clients connect.
+pub struct Listener {
+    pub socket: TcpListener,
+    /// What they speak there.
+    pub protocol: Protocol,
+    /// The place of the group that they ask in the list of the server's.
+    pub group: usize,
+}
+
+/// What a client speaks, and what is kept of it for that.
+pub enum Speaks {
+    /// Memcached's text protocol.
+    Memcached,
+    /// Redis' protocol.
+    Redis(Box<RedisClient>),
+    /// That of `wire/client.proto`.
+    Native(Box<NativeClient>),
 }
 
 /// Names a connection; never used again.
@@ -90,10 +122,9 @@ pub struct ConnectionId {
 /// One client.
 pub struct Connection {
     pub id: ConnectionId,
-    /// What a Redis client has asked for so far; none: the client speaks memcached's protocol.
-    pub redis: Option<Box<RedisClient>>,
-    /// What is known of a client of the own protocol; none: it speaks another.
-    pub own: Option<Box<OwnClient>>,
+    /// The place of the group that it asks in the list of the server's.
+    pub group: usize,
+    pub speaks: Speaks,
     stream: Stream,
     /// Whether the client may ask for anything: it has said who it is, or need not.
     pub is_let_in: bool,
@@ -183,6 +214,44 @@ impl ConnectionId {
 }
 
 impl Connection {
+    /// What is kept of a Redis client.
+    pub fn redis(&self) -> Option<&RedisClient> {
+        match &self.speaks {
+            Speaks::Redis(client) => Some(client),
+            Speaks::Memcached | Speaks::Native(_) => None,
+        }
+    }
+
+    /// See [`Self::redis`].
+    pub fn redis_mut(&mut self) -> Option<&mut RedisClient> {
+        match &mut self.speaks {
+            Speaks::Redis(client) => Some(client),
+            Speaks::Memcached | Speaks::Native(_) => None,
+        }
+    }
+
+    /// What is kept of a client of the native protocol.
+    pub fn native(&self) -> Option<&NativeClient> {
+        match &self.speaks {
+            Speaks::Native(client) => Some(client),
+            Speaks::Memcached | Speaks::Redis(_) => None,
+        }
+    }
+
+    /// See [`Self::native`].
+    pub fn native_mut(&mut self) -> Option<&mut NativeClient> {
+        match &mut self.speaks {
+            Speaks::Native(client) => Some(client),
+            Speaks::Memcached | Speaks::Redis(_) => None,
+        }
+    }
+
+    /// Whether the answers are those of carrying its requests out one after the other. The native protocol
+    /// promises no order.
+    pub fn keeps_order(&self) -> bool {
+        self.native().is_none()
+    }
+
     /// Whether another request may be taken on.
     pub fn has_room(&self) -> bool {
         let waiting = self.output_waiting() + self.answers_bytes;
@@ -358,7 +427,7 @@ impl Connection {
 
     /// Whether a request has begun to come and its end has not.
     fn is_within_request(&self) -> bool {
-        let is_skipping = self.redis.as_ref().is_some_and(|it| it.is_skipping());
+        let is_skipping = self.redis().is_some_and(RedisClient::is_skipping);
         self.swallow > 0 || is_skipping || (self.filled > 0 && self.filled < self.needed)
     }
 
@@ -400,7 +469,7 @@ counters! {
         /// Times a client's TLS handshake had to wait for its share of the server's time
         pub handshakes_postponed: "client_handshakes_postponed",
         /// Clients of the port `client` that broke off within a message
-        pub own_truncated: "client_port_closed_truncated",
+        pub native_truncated: "client_port_closed_truncated",
         /// Memcached and Redis clients that broke off within a request
         pub closed_truncated: "client_connections_closed_truncated",
     }
@@ -408,7 +477,7 @@ counters! {
 
 /// All client connections.
 pub struct Clients {
-    listeners: Vec<(TcpListener, Protocol)>,
+    listeners: Vec<Listener>,
     registry: Registry,
     first_token: usize,
     connections_max: usize,
@@ -435,13 +504,13 @@ pub struct Clients {
     /// Those that used up their share of a turn: they come behind who asks in the next one.
     overdrawn: Vec<ConnectionId>,
     pub counters: ClientCounters,
-    /// Of the own protocol.
-    pub own_counters: OwnCounters,
+    /// Of the native protocol.
+    pub native_counters: NativeCounters,
 }
 
 impl Clients {
     pub fn new(
-        listeners: Vec<(TcpListener, Protocol)>,
+        listeners: Vec<Listener>,
         registry: Registry,
         first_token: usize,
         connections_max: usize,
@@ -467,7 +536,7 @@ impl Clients {
             queue: VecDeque::new(),
             overdrawn: Vec::new(),
             counters: ClientCounters::default(),
-            own_counters: OwnCounters::default(),
+            native_counters: NativeCounters::default(),
         }
     }
 
@@ -582,8 +651,8 @@ impl Clients {
         self.note_handshake(&mut connection);
         self.counters.bytes_in += std::mem::take(&mut connection.bytes_in);
         self.counters.bytes_out += std::mem::take(&mut connection.bytes_out);
-        if let Some(own) = &mut connection.own {
-            self.own_counters.add_all(&own.take_counters());
+        if let Some(native) = connection.native_mut() {
+            self.native_counters.add_all(&native.take_counters());
         }
         if !broken && !connection.is_done() {
             connection.give_back();
@@ -600,9 +669,9 @@ impl Clients {
         }
         if connection.is_within_request() && !connection.closing {
             let counters = &mut self.counters;
-            match connection.own {
-                Some(_) => counters.own_truncated += 1,
-                None => counters.closed_truncated += 1,
+            match connection.speaks {
+                Speaks::Native(_) => counters.native_truncated += 1,
+                Speaks::Memcached | Speaks::Redis(_) => counters.closed_truncated += 1,
             }
         }
         self.close(connection);

@@ -9,26 +9,17 @@ use super::hellos::Hellos;
 use super::journal::Journal;
 use super::left_out::OwnPlace;
 use super::plane::Hosting;
-use super::plane_reads::Lent;
-use super::searches::Searches;
+use super::service::Service;
 use super::standstill::LastCommit;
 use super::term_keys::TermKeys;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Now, Peer, Replica, Ticket};
 use quorumwire_group::{Asker, Follower, ForwardKind, PlaneClient, Submitted, Taken};
-use quorumwire_interfaces::{DataPlane, GroupId, Reason, Term};
-use quorumwire_kv::{Command, REPLY_BYTES_MAX, Store};
-use quorumwire_sessions::Sessions;
-use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
-
-// A follower's client gets the leader's answer in one message.
-const _: () = assert!(REPLY_BYTES_MAX <= ATTACHMENT_BYTES_MAX);
-
-/// What is replicated.
-pub type Application = Sessions<Store>;
+use quorumwire_interfaces::{Application, DataPlane, GroupId, Reason};
+use quorumwire_wire::limits::COMMAND_BYTES_MAX;
 
 /// One replicated log, as it stands in this server.
-pub type Group = quorumwire_group::Group<Store, Origin, dyn DataPlane>;
+pub type Group<A> = quorumwire_group::Group<A, Origin, dyn DataPlane>;
 
 /// Where an answer goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,8 +30,8 @@ pub enum Origin {
     Follower(Follower),
     /// To a client that asked through the data plane: its address, session and sequence.
     Plane(PlaneClient),
-    /// To a client that asked over UDP, under our number for it.
-    Datagram(u64),
+    /// To whoever the service knows by this number.
+    Service(u64),
     /// To whoever here waits for this ticket, if anybody does.
     Admin(Ticket),
 }
@@ -98,12 +89,15 @@ pub type Forward = quorumwire_group::Forward<Origin>;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reader {
     Client(ConnectionId),
-    Datagram(u64),
+    /// Whoever the service knows by this number.
+    Service(u64),
 }
 
 /// Everything about the group that serving a request needs.
-pub struct Core {
-    pub group: Group,
+pub struct Core<S: Service> {
+    pub group: Group<S::Application>,
+    /// What this server keeps for the application beside the group.
+    pub service: S,
     pub journal: Journal,
     /// What other replicas said when they connected.
     pub hellos: Hellos,
@@ -111,10 +105,8 @@ pub struct Core {
     pub hosting: Option<Hosting>,
     /// The keys of fast terms, where replicas agree on them; else the plane's all come from the secret file.
     pub term_keys: Option<TermKeys>,
-    /// What the plane knows of the store.
-    pub lent: Lent,
-    /// Reads that look through all keys, and take longer than a turn.
-    pub searches: Searches,
+    /// Where clients of the native protocol connect here.
+    pub native_address: String,
     pub refuse_on_follower: bool,
     /// What it was before this start.
     pub place: OwnPlace,
@@ -122,12 +114,10 @@ pub struct Core {
     /// Whether writes get on.
     pub last_commit: LastCommit,
     pub counters: GroupCounters,
-    /// The term of ours in which a change of the memory limit was last put into the log, or was to be.
-    pub limit_changed_in: Option<Term>,
 }
 
-impl Core {
-    pub fn new(replica: Replica, journal: Journal, id: GroupId, now: Now) -> Self {
+impl<S: Service> Core<S> {
+    pub fn new(service: S, replica: Replica, journal: Journal, id: GroupId, now: Now) -> Self {
         let mut group = Group::new(id, replica, Box::default(), now, clock::wall());
         group.refusal_words = |reason| {
             let mut text = Vec::new();
@@ -136,24 +126,32 @@ impl Core {
         };
         Self {
             group,
+            service,
             journal,
             hellos: Hellos::default(),
             hosting: None,
             term_keys: None,
-            lent: Lent::default(),
-            searches: Searches::default(),
+            native_address: String::new(),
             refuse_on_follower: false,
             place: OwnPlace::default(),
             draining: false,
             last_commit: LastCommit::begin(now),
             counters: GroupCounters::default(),
-            limit_changed_in: None,
         }
     }
 
-    /// What the state machine has had to do so far, in the measure of its `WORK_MAX`.
+    /// What the application has had to do so far, in bytes that were looked at or moved.
     pub fn work_done(&self) -> u64 {
         self.group.store.inner().work_done()
+    }
+
+    /// Whether the next turn has something to do although nothing wakes it.
+    pub fn is_busy(&self) -> bool {
+        S::is_busy(self)
+            || self.group.reads.has_late
+            || self.group.has_backlog()
+            || self.group.has_unflushed()
+            || self.group.plane_has_more()
     }
 
     /// Whether something is under way that others answer: replicas, or the disk.
@@ -183,7 +181,7 @@ impl Core {
             Err(routed) => routed,
             Ok(leader) => {
                 match origin {
-                    Origin::Client(..) | Origin::Datagram(_) | Origin::Admin(_) => {}
+                    Origin::Client(..) | Origin::Service(_) | Origin::Admin(_) => {}
                     Origin::Follower(_) | Origin::Plane(..) => {
                         return Routed::refused(Reason::NotLeader);
                     }
@@ -279,12 +277,10 @@ impl Core {
             Taken::Read(index, read) => self.answer_follower_if_time(budget, index, read),
             Taken::Write(from, true, bytes) => self.take_session_command(from, &bytes),
             Taken::Write(from, false, bytes) => {
-                if Command::decode(&bytes).is_ok_and(|command| command.shows_time()) {
+                if S::Application::shows_time(&bytes) {
                     self.group.want_exact_time();
                 }
-                if Command::is_memory(&bytes) {
-                    self.limit_is_on_its_way();
-                }
+                S::before_write(self, &bytes);
                 let routed = self.write(Origin::Follower(from), bytes.len(), |buffer| {
                     buffer.extend_from_slice(&bytes);
                 });

@@ -1,64 +1,27 @@
-//! What a server counts, since its start: what the node counts by itself, and all of it for a report.
+//! What a server counts since its start, whatever it replicates: what the node counts by itself, and all of
+//! it for a report.
 use super::budget::CutCounters;
 use super::clients::ClientCounters;
-use super::datagrams::{AssemblyCounters, DatagramCounters};
+use super::front::FrontCounters;
 use super::in_flight::WorkCounters;
+use super::kv::KeyValue;
 use super::links::LinkCounters;
-use super::own::OwnCounters;
+use super::native::NativeCounters;
 use super::plane::Questions;
-use super::refusals::Refusals;
+use super::service::Service;
 use super::term_keys::TermKeyCounters;
 use crate::planes::KINDS;
 use crate::report::Durations;
 use quorumwire_control::{Counters as RaftCounters, FastCounters};
 use quorumwire_group::{ForwardCounters, PlaneCounters, ReadCounters};
-use quorumwire_interfaces::{CounterSink, counters};
-use quorumwire_kv::memcached::MetaKind;
-use quorumwire_kv::{Command, MemoryCounters};
+use quorumwire_interfaces::{Counter, CounterSink, counters};
 use quorumwire_storage::LogCounters;
 use std::collections::BTreeMap;
-
-counters! {
-    /// What clients of this server have asked for. Plain numbers, as in all of these: one thread counts, the
-    /// report copies.
-    #[derive(Clone, Copy, Debug, Default)]
-    pub struct RequestCounters {
-        /// Storage commands from clients (set, add, replace, append, prepend, cas, ms)
-        pub set_commands: "command_set",
-        /// Delete and md commands from clients
-        pub delete_commands: "command_delete",
-        /// Incr, decr and ma commands from clients
-        pub number_commands: "command_number",
-        /// Touch and get-and-touch commands from clients, and mg with a change
-        pub touch_commands: "command_touch",
-        /// Flush_all commands from clients
-        pub flush_commands: "command_flush",
-        /// Wrong names or passwords from clients
-        pub authentications_failed: "client_authentications_failed",
-        /// Reads from Redis clients
-        pub redis_reads: "command_redis_reads",
-        /// Writes from Redis clients, but for those in transactions
-        pub redis_writes: "command_redis_writes",
-        /// Transactions from Redis clients
-        pub redis_transactions: "command_redis_transactions",
-        /// Times a client's connection had had its share of a turn and waited behind the others
-        pub shares_used_up: "client_shares_used_up",
-    }
-    with {
-        pub refused: Refusals,
-        /// Values that were refused because of their length.
-        pub too_large_values: u64,
-    }
-}
 
 counters! {
     /// What a replicated group has done on this replica.
     #[derive(Clone, Debug, Default)]
     pub struct GroupCounters {
-        /// Keys asked for
-        pub get_keys: "command_get_keys",
-        /// Keys asked for and found
-        pub get_hits: "command_get_hits",
         /// Requests that followers handed to this leader
         pub forwarded_here: "forwarded_from_followers",
         /// Requests whose clients were told that the outcome is unknown
@@ -77,8 +40,6 @@ counters! {
         pub snapshots_failed: "snapshots_failed",
     }
     with {
-        /// `me`.
-        pub meta_debug_commands: u64,
         /// Reported with those that consensus takes for malformed.
         pub malformed_messages: u64,
         pub term_keys: TermKeyCounters,
@@ -123,45 +84,18 @@ counters! {
     }
 }
 
-impl RequestCounters {
-    pub fn count_command(&mut self, command: &Command<'_>) {
-        match command {
-            Command::Set(_)
-            | Command::Add(_)
-            | Command::Replace(_)
-            | Command::Append { .. }
-            | Command::Prepend { .. }
-            | Command::Cas { .. } => self.set_commands += 1,
-            Command::Delete { .. } => self.delete_commands += 1,
-            Command::Increment { .. } | Command::Decrement { .. } => self.number_commands += 1,
-            Command::Touch { .. } | Command::GetAndTouch { .. } => self.touch_commands += 1,
-            Command::FlushAll { .. } => self.flush_commands += 1,
-            // Those of Redis are counted where they are told from a transaction.
-            Command::Memory(_) | Command::Redis(_) => {}
-            Command::Meta { meta, .. } => match meta.kind() {
-                MetaKind::Get => self.touch_commands += 1,
-                MetaKind::Set => self.set_commands += 1,
-                MetaKind::Delete => self.delete_commands += 1,
-                MetaKind::Arithmetic => self.number_commands += 1,
-            },
-        }
-    }
-}
-
 /// All that a server counts, as of a report. What there is only with an option is not there without it.
 #[derive(Default)]
 pub struct Counted {
-    pub requests: RequestCounters,
+    pub front: FrontCounters,
     pub work: WorkCounters,
     pub clients: ClientCounters,
-    pub own: OwnCounters,
-    pub datagrams: Option<(DatagramCounters, AssemblyCounters)>,
+    pub native: NativeCounters,
     pub group: GroupCounters,
     pub forwards: ForwardCounters,
     pub reads: ReadCounters,
     pub raft: RaftCounters,
     pub fast: FastCounters,
-    pub memory: MemoryCounters,
     pub log: Option<LogCounters>,
     pub links: LinkCounters,
     /// Whether replicas agree on keys of fast terms.
@@ -175,24 +109,18 @@ pub struct Counted {
 impl Counted {
     /// Each counter that there is.
     pub fn each(&self, sink: CounterSink<'_>) {
-        self.requests.each(sink);
-        self.requests.refused.each(sink);
+        self.front.each(sink);
         self.work.each(sink);
         self.clients.each(sink);
-        self.own.each(sink);
-        self.own.refused.each(sink);
-        self.own.closed.each(sink);
-        if let Some((datagrams, assembly)) = &self.datagrams {
-            datagrams.each(sink);
-            assembly.each(sink);
-        }
+        self.native.each(sink);
+        self.native.refused.each(sink);
+        self.native.closed.each(sink);
         self.group.each(sink);
         self.forwards.each(sink);
         self.reads.each(sink);
         self.raft.each(sink);
         self.fast.each(sink);
         self.fast.left.each(sink);
-        self.memory.each(sink);
         if let Some(log) = &self.log {
             log.each(sink);
         }
@@ -212,21 +140,22 @@ impl Counted {
     }
 }
 
-/// The name of every counter that a report can have, and what it counts.
+/// The name of every counter that a report of the key-value server can have, and what it counts.
 #[must_use]
 pub fn declared_counters() -> BTreeMap<String, &'static str> {
     let all = Counted {
-        datagrams: Some(Default::default()),
         log: Some(LogCounters::default()),
         agrees_on_keys: true,
         plane: Some(Default::default()),
         ..Counted::default()
     };
     let mut declared = BTreeMap::new();
-    all.each(&mut |counter, _| {
+    let mut declare = |counter: &'static Counter, _| {
         let before = declared.insert(counter.name.to_owned(), counter.help);
         assert!(before.is_none(), "{} is declared twice", counter.name);
-    });
+    };
+    all.each(&mut declare);
+    KeyValue::declare(&mut declare);
     let of_planes = KINDS.iter().flat_map(|kind| kind.counters).copied();
     let of_planes = of_planes
         .flatten()

@@ -1,6 +1,7 @@
 //! What stands in the data folder about the replica itself while it runs: which cluster it belongs to.
 use super::Server;
 use super::core::Core;
+use super::service::Service;
 use quorumwire_control::Replica;
 use quorumwire_interfaces::{Incarnation, Lineage};
 use quorumwire_storage::{FolderDisk, OpenError, Settings, restate_identity};
@@ -81,21 +82,21 @@ pub fn memory_of(replica: &Replica) -> Memory {
     }
 }
 
-impl Core {
+impl<S: Service> Core<S> {
     /// What was committed here and is not what the cluster's leader has.
     pub fn divergence(&self) -> Option<String> {
         (self.group.replica.status().counters.ignored_diverged > 0).then(|| DIVERGENCE.to_owned())
     }
 }
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Whoever reads the log learns it once.
     pub fn tell_divergence(&mut self) {
-        if !self.folder.is_divergence_told
+        if !self.upkeep.folder.is_divergence_told
             && let Some(text) = self.core.divergence()
         {
             tracing::error!(text, "this replica contradicts its cluster");
-            self.folder.is_divergence_told = true;
+            self.upkeep.folder.is_divergence_told = true;
         }
     }
 
@@ -112,6 +113,6 @@ impl Server {
             self.take_link_events();
         }
         (self.links).set_committed(self.core.group.replica.committed_members());
-        self.folder.note(self.incarnation, lineage);
+        self.upkeep.folder.note(self.incarnation, lineage);
     }
 }

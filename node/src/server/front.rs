@@ -1,25 +1,32 @@
 //! What clients of this server share, whatever they speak and whichever group their requests go to: who may
 //! be one, what they ask of the whole server, how much each may have done in a turn, and what is counted of
 //! their requests. Knows connections only by name, and no replicated group.
-use super::asks::Asks;
 use super::clients::ConnectionId;
-use super::counters::RequestCounters;
 use super::in_flight::InFlight;
-use super::stats::Serving;
 use crate::accounts::Accounts;
-use quorumwire_control::Now;
+use quorumwire_interfaces::counters;
 
-/// What a connection may have done in one turn, in the measure of the store's `WORK_MAX`; then the others
+/// What a connection may have done in one turn, in bytes that are looked at or moved; then the others
 /// come first.
 const SHARE_OF_CONNECTION: u64 = 4 << 20;
 
-/// What clients of the own protocol are told of this server.
+/// What clients of the native protocol are told of this server.
 #[derive(Default)]
 pub struct Identity {
     pub replica: u32,
     pub cluster: String,
-    /// Where they connect.
-    pub own_address: String,
+}
+
+counters! {
+    /// Of clients of this server, whatever they speak, since the start. Plain numbers, as in all of these:
+    /// one thread counts, the report copies.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct FrontCounters {
+        /// Wrong names or passwords from clients
+        pub authentications_failed: "client_authentications_failed",
+        /// Times a client's connection had had its share of a turn and waited behind the others
+        pub shares_used_up: "client_shares_used_up",
+    }
 }
 
 /// What all clients of this server have in common.
@@ -27,33 +34,27 @@ pub struct Front {
     pub identity: Identity,
     /// Who may be a client; none: everybody.
     pub accounts: Option<Accounts>,
-    /// What clients ask of the whole server.
-    pub asks: Asks,
     /// Expensive writes of clients here.
     pub in_flight: InFlight,
     /// Of the store's work: the connection that is looked at may go on until there.
     share_ends: u64,
     /// Connections to look at again in the next turn.
     pub attend_later: Vec<ConnectionId>,
-    pub counters: RequestCounters,
-    /// What `stats` tells of the clients.
-    pub serving: Serving,
+    pub counters: FrontCounters,
     /// When the last snapshot was taken here, or else this process began, in seconds since 1970.
     pub last_saved_s: u64,
 }
 
 impl Front {
-    /// Of a server that begins now, by both clocks.
-    pub fn new(identity: Identity, accounts: Option<Accounts>, now: Now, wall_s: u64) -> Self {
+    /// Of a server that begins now, in seconds since 1970.
+    pub fn new(identity: Identity, accounts: Option<Accounts>, wall_s: u64) -> Self {
         Self {
             identity,
             accounts,
-            asks: Asks::default(),
             in_flight: InFlight::default(),
             share_ends: u64::MAX,
             attend_later: Vec::new(),
-            counters: RequestCounters::default(),
-            serving: Serving::begin(now),
+            counters: FrontCounters::default(),
             last_saved_s: wall_s,
         }
     }

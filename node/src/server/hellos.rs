@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 pub struct Hello {
     /// Where memcached clients connect to it.
     pub memcached_address: String,
-    /// Where clients of the own protocol connect to it.
-    pub own_address: String,
+    /// Where clients of the native protocol connect to it.
+    pub native_address: String,
     pub has_plane: bool,
 }
 

@@ -1,6 +1,7 @@
 //! What a server does for long is said while it lasts: how far it is with reading its folder, with carrying
 //! out its log after a start, with a snapshot that comes in.
 use super::Server;
+use super::service::Service;
 use crate::service_manager::ServiceManager;
 use crate::stage::{Far, Pace};
 use quorumwire_control::{IncomingSnapshot, Now};
@@ -58,7 +59,7 @@ impl HowFar {
     }
 }
 
-impl Server {
+impl<S: Service> Server<S> {
     /// The snapshot that comes in, and how far it is.
     pub fn incoming(&self) -> Option<Far> {
         match self.core.group.replica.incoming()? {
@@ -67,7 +68,7 @@ impl Server {
                 it.stored_bytes,
                 it.total_bytes,
             )),
-            IncomingSnapshot::Installing => Some(self.snapshots.installing.far()),
+            IncomingSnapshot::Installing => Some(self.upkeep.snapshots.installing.far()),
         }
     }
 

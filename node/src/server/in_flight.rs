@@ -5,7 +5,7 @@ use super::clients::ConnectionId;
 use quorumwire_interfaces::counters;
 use std::collections::BTreeMap;
 
-/// At most, unless there is but one; in the measure of the store's `WORK_MAX`: some 17 ms for each replica.
+/// At most, unless there is but one; in bytes that are looked at or moved: some 17 ms for each replica.
 const WORK_IN_FLIGHT_MAX: usize = 64 << 20;
 /// What costs less is not counted: to take it on costs as much.
 const LITTLE_WORK: usize = 4 << 10;

@@ -2,6 +2,7 @@
 //! forgotten. For people and clients: decides nothing.
 use super::Server;
 use super::core::Core;
+use super::service::Service;
 use crate::report;
 use quorumwire_control::Role;
 use quorumwire_interfaces::ReplicaId;
@@ -22,7 +23,7 @@ pub struct OwnPlace {
     pub is_data_gone: bool,
 }
 
-impl Core {
+impl<S: Service> Core<S> {
     /// Whether it was taken out of the cluster, and leads it no more: its log says so, or those do who are
     /// connected.
     pub fn has_left(&self) -> bool {
@@ -58,7 +59,7 @@ impl Core {
     }
 }
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Whoever reads the log learns once that this replica is no member any more, or that nobody remembers
     /// anything.
     pub fn tell_own_place(&mut self) {
@@ -142,6 +143,7 @@ mod tests {
     use super::super::core::Routed;
     use super::super::plane_turn::tests::{core_of, core_of_one};
     use super::*;
+    use crate::server::kv::Core;
     use quorumwire_control::{HardState, SnapshotMeta, Stored};
     use quorumwire_interfaces::Reason;
     use quorumwire_interfaces::{Incarnation, Index, LogTime, Term};

@@ -15,7 +15,7 @@ use mio::event::Event;
 use mio::net::TcpListener;
 use quorumwire_control::{Now, Peer, Promise};
 use quorumwire_group::{Peers, QUEUE_BYTES_MAX};
-use quorumwire_interfaces::{Endpoint, Incarnation, ReplicaId, counters};
+use quorumwire_interfaces::{Incarnation, ReplicaId, counters};
 use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::peer::peer_message::Body;
 use quorumwire_wire::prost::Message;
@@ -27,12 +27,14 @@ use std::time::Duration;
 
 mod agreement;
 mod dialing;
+mod info;
 mod proofs;
 mod said;
 mod secrets;
 mod strangers;
 
 pub use agreement::{BEGINS_WITH, JOINS, SECRET_OF_EPOCH};
+pub use info::PeerInfo;
 
 /// Connections at once, those still in the handshake included; more are closed at once.
 pub const LINKS_MAX: usize = 64;
@@ -89,23 +91,6 @@ pub enum LinkEvent {
         /// The life of it that is there, or what was found instead.
         outcome: Result<Peer, String>,
     },
-}
-
-/// Addresses that a connected replica said it has.
-#[derive(Clone, Debug)]
-pub struct PeerInfo {
-    /// Where other replicas connect; empty: it did not say.
-    pub peer: String,
-    /// Where memcached clients connect; the others have ports of their own.
-    pub client: String,
-    /// Where Redis clients connect.
-    pub redis: String,
-    /// Where clients of the own protocol connect.
-    pub own: String,
-    /// Where it reports its status.
-    pub http: String,
-    /// Where its data plane listens; `None`: it has none.
-    pub plane: Option<Endpoint>,
 }
 
 counters! {
@@ -294,8 +279,8 @@ impl Links {
             .is_some_and(|link| link.peer == Some(peer))
     }
 
-    /// Shows a group how the connections stand, and what was said when they began.
-    pub fn show(&self, peers: &mut Peers, hellos: &mut Hellos) {
+    /// Shows the group at this place how the connections stand, and what was said when they began.
+    pub fn show(&self, peers: &mut Peers, hellos: &mut Hellos, place: usize) {
         peers.quiet_after = self.keepalive * QUIET_KEEPALIVES;
         peers.connected.retain(|id, _| self.up.contains_key(id));
         hellos.newest_members = self.newest_members();
@@ -313,8 +298,11 @@ impl Links {
             shown.heard = link.last_heard;
             let hello = hellos.said.entry(*id).or_default();
             hello.memcached_address.clone_from(&link.info.client);
-            hello.own_address.clone_from(&link.info.own);
-            hello.has_plane = link.info.plane.is_some();
+            hello.native_address.clear();
+            if let Some(native) = link.info.native.get(place) {
+                hello.native_address.push_str(native);
+            }
+            hello.has_plane = link.info.plane(place).is_some();
         }
     }
 
@@ -670,14 +658,7 @@ impl Links {
         let link = self.slots[slot].as_mut().expect("open: it just read");
         link.peer = Some(peer);
         link.hello = Some(Box::new(hello.clone()));
-        link.info = PeerInfo {
-            peer: hello.peer_address,
-            client: hello.client_address,
-            redis: hello.redis_address,
-            own: hello.own_address,
-            http: hello.http_address,
-            plane: Endpoint::new(&hello.plane_address),
-        };
+        link.info = PeerInfo::from(hello);
         link.queue(&peer::PeerMessage::default(), &[]); // it is let in
         self.up.insert(peer.id, slot);
         self.note_welcome(peer.id);

@@ -2,18 +2,19 @@
 //! on, and what becomes of these.
 use super::clients::Connection;
 use super::core::{Forward, Origin};
+use super::groups::{group_at, placed};
 use super::links::LinkEvent;
+use super::service::Service;
 use super::{Server, reads};
 use bytes::Bytes;
 use quorumwire_control::{Input, Peer};
 use quorumwire_group::{Effect, Follower, Heard, PassedOn, REQUEST_TIMEOUT, Returned, Said};
 use quorumwire_interfaces::{Index, Reason};
-use quorumwire_kv::memcached::reply;
 use quorumwire_wire::MemberRole;
 use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::peer::peer_message::Body;
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Does what the group wants done.
     pub fn carry_out_effects(&mut self) {
         let core = &mut self.core;
@@ -33,26 +34,34 @@ impl Server {
         }
     }
 
-    /// Shows the group the connections to other replicas, which may have changed.
+    /// Shows all groups the connections to other replicas, which may have changed.
     pub fn show_links(&mut self) {
-        let core = &mut self.core;
-        self.links.show(&mut core.group.peers, &mut core.hellos);
+        let Self {
+            links,
+            core,
+            others,
+            at_hand,
+            ..
+        } = self;
+        for (place, core) in placed(*at_hand, core, others) {
+            links.show(&mut core.group.peers, &mut core.hellos, place);
+        }
     }
 
     pub fn take_link_events(&mut self) {
         let mut events = std::mem::take(&mut self.link_events);
         for event in events.drain(..) {
             match event {
-                LinkEvent::Up(peer, promise) => {
-                    self.core.group.step(Input::PeerUp(peer, promise));
-                    self.learn_plane_of(peer);
-                    self.core.group.stalled = true;
-                }
-                LinkEvent::Down(peer) => {
-                    self.core.group.step(Input::PeerDown(peer));
-                    let returned = self.core.group.give_up_sent_to(peer);
-                    self.take_returned(returned, b"");
-                }
+                LinkEvent::Up(peer, promise) => self.each_group(|server| {
+                    server.core.group.step(Input::PeerUp(peer, promise));
+                    server.learn_plane_of(peer);
+                    server.core.group.stalled = true;
+                }),
+                LinkEvent::Down(peer) => self.each_group(|server| {
+                    server.core.group.step(Input::PeerDown(peer));
+                    let returned = server.core.group.give_up_sent_to(peer);
+                    server.take_returned(returned, b"");
+                }),
                 LinkEvent::Message {
                     from,
                     message,
@@ -68,14 +77,14 @@ impl Server {
             }
         }
         self.link_events = events;
-        self.carry_out_effects();
+        self.each_group(Self::carry_out_effects);
     }
 
     /// A replica that has just connected said where its plane is, if it has one.
     fn learn_plane_of(&mut self, peer: Peer) {
         let id = peer.id;
         let info = self.links.info(id);
-        let endpoint = info.and_then(|info| info.plane.clone());
+        let endpoint = info.and_then(|info| info.plane(self.at_hand).cloned());
         if let Some(plane) = &mut self.core.group.plane {
             let has_plane = plane.set_endpoint(id, endpoint);
             self.core.group.step(Input::PlanePeer { id, has_plane });
@@ -83,10 +92,18 @@ impl Server {
     }
 
     fn take_message(&mut self, from: Peer, message: PeerMessage, attachment: Bytes) {
-        if message.group != self.core.group.id.0 {
+        let mut places = 0..=self.others.len();
+        let Some(place) = places.find(|place| group_at(*place).0 == message.group) else {
             self.counters.unknown_group += 1;
             return;
-        }
+        };
+        self.take_up(place);
+        self.take_message_here(from, message, attachment);
+        self.take_up(0);
+    }
+
+    /// Takes a message of the group at hand.
+    fn take_message_here(&mut self, from: Peer, message: PeerMessage, attachment: Bytes) {
         if let Some(Body::FastTermKey(key)) = &message.body {
             return self.core.take_term_key(from, message.term, key);
         }
@@ -119,7 +136,7 @@ impl Server {
         for returned in returned {
             match returned {
                 Returned::Answered(forward, Said::Answer)
-                    if forward.is_read && answer == reply::REPLY_TOO_LARGE =>
+                    if forward.is_read && S::is_too_large(answer) =>
                 {
                     self.read_in_parts(forward.origin, answer);
                 }
@@ -174,8 +191,8 @@ impl Server {
         let Origin::Client(id, slot_number) = origin else {
             return self.complete_as(origin, Said::Answer, answer);
         };
-        let is_own = |connection: &mut Connection| connection.own.is_some();
-        if self.clients.get(id).is_some_and(is_own) {
+        let is_native = |connection: &mut Connection| connection.native().is_some();
+        if self.clients.get(id).is_some_and(is_native) {
             return self.complete_as(origin, Said::Answer, answer); // it asks for less by itself
         }
         if let Some(connection) = self.clients.get(id) {
@@ -184,18 +201,22 @@ impl Server {
         self.clients.attend(id);
     }
 
-    /// Answers requests that have waited for too long.
-    pub fn time_out_requests(&mut self) {
+    /// Refuses what connections have waited for for too long.
+    pub fn time_out_waits(&mut self) {
         let now = self.core.group.now;
-        self.give_up_left_behind();
         for id in self.clients.take_late(now, REQUEST_TIMEOUT) {
             if let Some(connection) = self.clients.get(id)
                 && reads::refuse_waiting(connection)
             {
-                self.core.forget_reads_of(id);
+                self.forget_reads_of(id);
             }
             self.clients.attend(id);
         }
+    }
+
+    /// Answers requests to the group at hand that have waited for too long.
+    pub fn time_out_requests(&mut self) {
+        self.give_up_left_behind();
         for (origin, reason) in self.core.group.take_late() {
             self.count_unknown(reason);
             self.refuse_origin(origin, reason);
@@ -219,7 +240,7 @@ impl Server {
         // A leader that is about to be removed serves until that is committed.
         (is_full || self.core.group.leads())
             && self.core.group.replica.leader().is_some()
-            && self.core.group.applied >= self.ready_once_applied
+            && self.core.group.applied >= self.upkeep.ready_once_applied
             && self.core.group.applied > Index(0)
             && self.draining_since.is_none()
     }

@@ -5,7 +5,6 @@ mod addresses;
 mod administration;
 mod alike;
 mod answers;
-mod asks;
 mod attention;
 mod backups;
 mod budget;
@@ -16,69 +15,62 @@ mod clients;
 mod clock;
 mod core;
 mod counters;
-mod datagrams;
 mod dial;
 mod earlier_plane;
 mod folder;
 mod freeing;
 mod front;
+mod groups;
 mod handshakes;
 mod hellos;
 mod how_far;
 mod in_flight;
 mod journal;
+mod kv;
 mod left_out;
 mod links;
 mod member_mark;
-mod memory;
 mod messages;
-mod meta_reads;
+mod native;
 mod outbox;
-mod own;
 mod peer_reads;
 mod plane;
-mod plane_reads;
 mod plane_turn;
 mod priority;
 mod reads;
-mod redis;
-mod refusals;
+mod remembered;
 mod reporting;
 mod requests;
-mod searches;
 mod security;
+mod service;
 mod shutdown;
 mod snapshots;
 mod standstill;
 mod start;
-mod stats;
 mod stream;
 mod term_keys;
 mod whole_files;
 
 use self::addresses::AddressBook;
-use self::administration::Waiting;
 use self::attention::Attention;
 use self::budget::Budget;
 use self::busy_poll::{Awaited, BusyPoll};
 use self::clients::Clients;
 use self::core::Core;
 use self::counters::LoopCounters;
-use self::datagrams::Datagrams;
 use self::front::Front;
+use self::groups::{Other, Upkeep};
 use self::how_far::HowFar;
 use self::links::{LINKS_MAX, LinkEvent, Links};
-use self::memory::MemoryOption;
 use self::plane::Plane;
-use self::snapshots::Snapshots;
+use self::service::Service;
 use crate::admin::{AdminRequest, AdminTls};
 use crate::options::ServerOptions;
 use crate::service_manager::ServiceManager;
 use crate::tls::Expiry;
 use mio::{Events, Poll, Token};
-use quorumwire_control::{Entry, Input, Now, Output, Ticket};
+use quorumwire_control::{Entry, Input, Now, Output};
 use quorumwire_interfaces::{GroupId, Incarnation, Index};
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,23 +78,26 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
-pub use self::core::Application;
 pub use self::counters::declared_counters;
 pub use member_mark::{holder_of_restored, mark_as_restored};
-pub use start::{HTTP_ADDRESS_FILE, random_lineage, random_number, run};
+pub use start::{
+    HTTP_ADDRESS_FILE, SECOND_GROUP, random_lineage, random_number, run, run_application,
+};
 pub use whole_files::sync_folder;
 
-/// The one replicated log of this server. Messages, records and folders name it, so that there can
-/// be more.
+/// What [`run`] replicates.
+pub type Replicated = quorumwire_sessions::Sessions<quorumwire_kv::Store>;
+
+/// The first replicated log of a server: the one that people and their tools are shown. Messages, records and
+/// folders name it.
 pub const GROUP: GroupId = GroupId(0);
 
 const TOKEN_WAKE: Token = Token(0);
-const TOKEN_CLIENTS: Token = Token(1);
-const TOKEN_PEERS: Token = Token(2);
-const TOKEN_PLANE: Token = Token(3);
-const TOKEN_DATAGRAMS: Token = Token(4);
-const TOKEN_REDIS: Token = Token(5);
-const TOKEN_OWN: Token = Token(6);
+const TOKEN_PEERS: Token = Token(1);
+const TOKEN_PLANE: Token = Token(2);
+const TOKEN_DATAGRAMS: Token = Token(3);
+/// Of those at which clients connect.
+const TOKEN_FIRST_LISTENER: usize = 4;
 const TOKEN_FIRST_LINK: usize = 16;
 const TOKEN_FIRST_CLIENT: usize = TOKEN_FIRST_LINK + LINKS_MAX;
 
@@ -117,37 +112,34 @@ const EVENTS_PER_TURN: usize = 1024;
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_millis(20);
 
 /// All of one server process.
-struct Server {
+struct Server<S: Service> {
     options: ServerOptions,
     addresses: Addresses,
     incarnation: Incarnation,
-    folder: folder::Folder,
     /// Something that was wrong with the data folder, for people.
     start_fault: Option<String>,
     poll: Poll,
-    core: Core,
+    /// The group at hand, see `groups.rs`.
+    core: Box<Core<S>>,
+    /// And what else is kept of it.
+    upkeep: Box<Upkeep<S::Application>>,
+    /// Those that are not at hand. The first one is in the place of the one that is.
+    others: Vec<Other<S>>,
+    /// Which one is, as its place in the list of all.
+    at_hand: usize,
     /// What is left of this turn.
     budget: Budget,
     links: Links,
     clients: Clients,
     front: Front,
-    /// Memcached clients that speak UDP, if that is wanted.
-    datagrams: Option<Datagrams>,
-    snapshots: Snapshots,
     admin: Receiver<AdminRequest>,
-    waiting: BTreeMap<Ticket, Waiting>,
     address_book: AddressBook,
     link_events: Vec<LinkEvent>,
     scratch: Box<[u8]>,
     /// Buffers kept from turn to turn.
     carrying: Vec<Output>,
     applying: Vec<Entry>,
-    /// For so many turns the entry that is next was put off, see `puts_off`.
-    turns_put_off: u64,
     reply: Vec<u8>,
-    /// The last snapshot failed; when to try again.
-    snapshot_retry_at: Option<Now>,
-    ready_once_applied: Index,
     started: Now,
     next_housekeeping: Now,
     attention: Attention,
@@ -162,26 +154,26 @@ struct Server {
     /// SIGHUP: files with secrets, accounts and certificates are to be read again.
     reload: Arc<AtomicBool>,
     draining_since: Option<Now>,
-    /// When this last tried to hand leadership over because its disk is full.
-    handed_over_full_at: Option<Now>,
     service_manager: ServiceManager,
     how_far: HowFar,
     /// The log says that this replica was removed.
     is_removal_told: bool,
-    memory_option: MemoryOption,
     counters: LoopCounters,
 }
 
-/// Where this replica is reached.
+/// Where this replica is reached; empty: not so.
+#[derive(Default)]
 struct Addresses {
     peer: String,
     memcached: String,
     redis: String,
-    own: String,
+    native: String,
+    /// The same as `native` of the groups behind the first.
+    further_native: Vec<String>,
     http: String,
 }
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Turns until the process is told to stop and has drained.
     fn run(&mut self) -> anyhow::Result<()> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
@@ -201,7 +193,7 @@ impl Server {
         if timeout.is_zero() {
             return self.take_events(events, timeout);
         }
-        let awaited = if self.core.awaits_others() {
+        let awaited = if self.cores().any(Core::awaits_others) {
             Awaited::Answers
         } else {
             Awaited::Requests
@@ -236,7 +228,8 @@ impl Server {
     /// Whether a plane makes the log grow without this process.
     fn log_grows_by_itself(&self) -> bool {
         let runs_by_itself = |plane: &Plane| plane.look_within.is_some();
-        self.core.group.plane.as_ref().is_some_and(runs_by_itself)
+        self.cores()
+            .any(|core| core.group.plane.as_ref().is_some_and(runs_by_itself))
     }
 
     fn take_events(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
@@ -251,16 +244,73 @@ impl Server {
 
     fn turn(&mut self, events: &Events) -> anyhow::Result<()> {
         let begun = clock::now();
-        debug_assert!(self.core.group.effects.is_empty(), "each turn leaves none");
-        self.core.group.now = begun;
+        for core in self.cores_mut() {
+            debug_assert!(core.group.effects.is_empty(), "each turn leaves none");
+            core.group.now = begun;
+        }
         self.budget.begin_turn();
         self.links.begin_turn(begun);
         self.clients.begin_turn(begun);
+        let (woken, asked) = self.take_events_in(events, begun);
+        if woken {
+            self.try_each_group(Self::take_completions)?;
+            self.take_admin_requests();
+        }
+        self.each_group(Self::carry_out_effects);
+        self.links.read(begun, &mut self.link_events);
+        self.show_links();
+        // What was read came before this moment: a leader's lease counts from before it was asked for,
+        // a voter's loyalty from after it heard.
+        for core in self.cores_mut() {
+            core.group.now = clock::now();
+            core.group.look_at_wall_clock(clock::wall());
+        }
+        self.note_own_pause();
+        self.cores_mut().for_each(Core::poll_plane);
+        self.take_link_events();
+        if self.clients.has_askers() {
+            self.let_askers_in()?;
+        }
+        self.clients.let_overdrawn_in();
+        self.each_group(|server| {
+            server.ask_read_indexes();
+            let group = &mut server.core.group;
+            if group.replica.next_wake() <= group.now {
+                group.step(Input::Timeout);
+            }
+        });
+        self.serve_clients();
+        self.try_each_group(Self::go_on)?;
+        if self.core.group.now >= self.next_housekeeping {
+            self.housekeeping()?;
+        }
+        self.each_group(Self::carry_out_effects);
+        self.links.write(self.core.group.now, &mut self.link_events);
+        self.show_links();
+        self.each_group(S::end_turn);
+        self.serve_clients(); // answers made in this turn
+        for id in std::mem::take(&mut self.front.attend_later) {
+            self.clients.attend(id);
+        }
+        self.each_group(Self::carry_out_effects); // before connections are read again
+        let ended = clock::now();
+        let last_indexes: u64 = self.cores().map(|core| core.group.last_index().0).sum();
+        let by_itself = self.log_grows_by_itself();
+        self.busy_poll
+            .turned(ended, asked, Index(last_indexes), by_itself);
+        let took = ended.0.saturating_sub(begun.0);
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.counters.turn.record(took_us);
+        Ok(())
+    }
+
+    /// Takes note of what the system says: whether another thread has something to tell, and whether clients
+    /// ask.
+    fn take_events_in(&mut self, events: &Events, begun: Now) -> (bool, bool) {
         let (mut woken, mut asked) = (false, false);
         for event in events {
             match event.token() {
                 TOKEN_WAKE => woken = true,
-                TOKEN_CLIENTS | TOKEN_REDIS | TOKEN_OWN => self.clients.accept(begun),
                 TOKEN_PEERS => self.links.accept(begun),
                 TOKEN_PLANE => {}                // looked at in every turn
                 TOKEN_DATAGRAMS => asked = true, // this, too
@@ -268,71 +318,38 @@ impl Server {
                     asked = true;
                     self.clients.ready(event);
                 }
-                Token(_) => self.links.ready(event, begun),
+                Token(number) if number >= TOKEN_FIRST_LINK => self.links.ready(event, begun),
+                Token(_) => self.clients.accept(begun),
             }
         }
-        if woken {
-            self.take_completions()?;
-        }
-        self.carry_out_effects();
-        self.links.read(begun, &mut self.link_events);
-        self.show_links();
-        // What was read came before this moment: a leader's lease counts from before it was asked for,
-        // a voter's loyalty from after it heard.
-        self.core.group.now = clock::now();
-        self.core.group.look_at_wall_clock(clock::wall());
-        self.note_own_pause();
-        self.core.poll_plane();
-        self.take_link_events();
-        if self.clients.has_askers() {
-            self.let_askers_in()?;
-        }
-        self.clients.let_overdrawn_in();
-        self.ask_read_indexes();
-        if self.core.group.replica.next_wake() <= self.core.group.now {
-            self.core.group.step(Input::Timeout);
-        }
-        self.serve_clients();
-        self.poll_datagrams();
+        (woken, asked)
+    }
+
+    /// What the group at hand does when clients have been looked at.
+    fn go_on(&mut self) -> anyhow::Result<()> {
+        S::take_in(self);
         if self.core.group.has_backlog() {
             self.apply_some();
         }
         if self.core.group.reads.has_late {
             self.serve_waiting_reads();
         }
-        if self.core.searches.are_under_way() {
-            self.search_some();
-        }
+        S::go_on(self);
         self.core.group.tick_if_time_is_awaited();
         self.submit_to_plane();
         self.carry_out_all()?;
         self.free_plane();
-        if self.core.group.now >= self.next_housekeeping {
-            self.housekeeping()?;
-        }
-        self.carry_out_effects();
-        self.links.write(self.core.group.now, &mut self.link_events);
-        self.show_links();
-        self.answer_asks();
-        self.serve_clients(); // answers made in this turn
-        for id in std::mem::take(&mut self.front.attend_later) {
-            self.clients.attend(id);
-        }
-        self.carry_out_effects(); // before connections are read again
-        let ended = clock::now();
-        let (last_index, by_itself) = (self.core.group.last_index(), self.log_grows_by_itself());
-        self.busy_poll.turned(ended, asked, last_index, by_itself);
-        let took = ended.0.saturating_sub(begun.0);
-        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.counters.turn.record(took_us);
         Ok(())
     }
 
     /// Has clients' requests taken in; before that, answers what others have just confirmed.
     fn let_askers_in(&mut self) -> anyhow::Result<()> {
-        if self.core.group.has_unflushed() {
-            self.carry_out_all()?;
-        }
+        self.try_each_group(|server| {
+            if server.core.group.has_unflushed() {
+                server.carry_out_all()?;
+            }
+            anyhow::Ok(())
+        })?;
         let has_answers = self.clients.queue_len() > 0;
         if has_answers {
             self.serve_clients();
@@ -347,64 +364,56 @@ impl Server {
             let counters = &mut self.counters;
             counters.pauses += 1;
             counters.pauses_ms += u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-            self.core.group.step(Input::StoodStill(pause));
+            for core in self.cores_mut() {
+                core.group.step(Input::StoodStill(pause));
+            }
             self.clients.forgive(pause);
         }
     }
 
     /// How long nothing is to be done unless something happens.
     fn time_to_wait(&self) -> Duration {
-        let busy = self.clients.queue_len() > 0
+        let is_busy = self.clients.queue_len() > 0
             || self.clients.has_askers()
             || self.clients.has_overdrawn()
             || self.clients.has_arrivals()
-            || self.core.group.reads.has_late
-            || self.core.searches.are_under_way()
-            || self.front.asks.are_due()
-            || self.core.group.has_backlog()
             || !self.link_events.is_empty()
-            || self.core.group.has_unflushed()
-            || self.core.group.plane_has_more()
             || self.links.has_more()
-            || self.datagrams.as_ref().is_some_and(|it| it.has_more);
-        if busy {
+            || self.cores().any(Core::is_busy);
+        if is_busy {
             return Duration::ZERO;
         }
         let now = clock::now();
-        let wake = self
-            .core
-            .group
-            .replica
-            .next_wake()
-            .min(self.next_housekeeping);
-        let look_within = self
-            .core
-            .group
-            .plane
-            .as_ref()
-            .and_then(|plane| plane.look_within);
-        let until_wake = wake.0.saturating_sub(now.0);
-        look_within.map_or(until_wake, |within| within.min(until_wake))
+        let until = |wake: Now| wake.0.saturating_sub(now.0);
+        let waits = self.cores().flat_map(|core| {
+            let look_within = core.group.plane.as_ref().and_then(|it| it.look_within);
+            let until_wake = until(core.group.replica.next_wake());
+            [Some(until_wake), look_within].into_iter().flatten()
+        });
+        waits.fold(until(self.next_housekeeping), Duration::min)
     }
 
-    /// What the other threads have finished or ask for.
+    /// What the other threads have finished for the group at hand.
     fn take_completions(&mut self) -> anyhow::Result<()> {
         let persisted = self.core.journal.take_persisted()?;
         self.core.group.is_full = self.core.journal.is_full();
         if let Some(ticket) = persisted {
             self.core.group.step(Input::Persisted(ticket));
         }
-        self.take_snapshot_events()?;
+        self.take_snapshot_events()
+    }
+
+    /// What people ask for, who are shown the first group.
+    fn take_admin_requests(&mut self) {
         while let Ok(request) = self.admin.try_recv() {
             self.take_admin_request(request);
         }
-        Ok(())
     }
 
     /// What is to be done every now and then.
     fn housekeeping(&mut self) -> anyhow::Result<()> {
         let now = self.core.group.now;
-        self.carry_out_effects();
+        self.each_group(Self::carry_out_effects);
         self.clients.accept(now); // those that failed before, such as for want of a descriptor
         self.clients.time_out_handshakes(now);
         self.clients.time_out_unknown(now);
@@ -416,30 +425,37 @@ impl Server {
         self.take_link_events();
         self.look_where_members_are();
         self.note_cluster();
-        self.core.journal.retry()?;
         self.tell_service_manager();
         self.tell_own_place();
         self.tell_divergence();
         if self.reload.swap(false, Ordering::Relaxed) {
-            self.reload_keys();
+            self.each_group(Self::reload_keys);
             self.reload_accounts();
             self.reload_tls();
         }
         self.warn_of_expiry();
+        self.let_expensive_in();
+        self.time_out_waits();
+        self.try_each_group(Self::keep_group)
+    }
+
+    /// The same of the group at hand.
+    fn keep_group(&mut self) -> anyhow::Result<()> {
+        let now = self.core.group.now;
+        self.core.journal.retry()?;
         self.core.group.tick_if_deadline_passed();
         self.core.watch_commits_and_clock();
         self.refuse_overdue_reads();
         self.hand_over_if_disk_full();
-        self.keep_memory_option();
-        self.let_expensive_in();
         self.time_out_requests();
-        self.time_out_datagrams();
+        S::housekeeping(self);
         self.give_states();
         if std::mem::take(&mut self.core.group.stalled) {
             self.clients.attend_all();
         }
-        let is_retry_due = self.snapshot_retry_at.is_some_and(|at| at <= now);
-        if is_retry_due || self.core.group.bytes_since_snapshot > self.options.snapshot_log_bytes {
+        let is_retry_due = self.upkeep.snapshot_retry_at.is_some_and(|at| at <= now);
+        let is_due = self.core.group.bytes_since_snapshot > self.options.snapshot_log_bytes;
+        if is_retry_due || is_due {
             self.take_snapshot();
         }
         Ok(())

@@ -9,7 +9,6 @@ use quorumwire_group::PlaneOptions;
 use quorumwire_interfaces::{
     DataPlane, Endpoint, GroupId, Lineage, PlaneKeyPair, PlaneKeys, counters,
 };
-use quorumwire_kv::Command;
 
 /// Bytes of commands that may wait until the plane has room; then clients wait.
 const WAITING_BYTES_MAX: usize = 8 << 20;
@@ -59,6 +58,7 @@ pub fn plane_options(
     endpoint: Endpoint,
     held: bool,
     first_sequence: u64,
+    work_of: fn(&[u8]) -> usize,
 ) -> PlaneOptions {
     PlaneOptions {
         group,
@@ -66,7 +66,7 @@ pub fn plane_options(
         held,
         first_sequence,
         waiting_bytes_max: WAITING_BYTES_MAX,
-        work_of: |command| Command::decode(command).map_or(0, |it| it.work_max()),
+        work_of,
     }
 }
 

@@ -3,13 +3,13 @@
 use super::clients::Said;
 use super::core::{Core, Origin};
 use super::plane::{Hosting, Plane, Submission};
+use super::service::Service;
 use super::{Server, alike, answers, clock};
 use quorumwire_control::{Engage, Input, LeaveReason};
 use quorumwire_group::Submitted;
 use quorumwire_interfaces::{Answer, Index, Reason, Registers};
-use std::net::SocketAddr;
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Hands over what clients have asked for in this turn.
     pub fn submit_to_plane(&mut self) {
         let waited = self.core.group.waits_since_fast_term();
@@ -30,7 +30,7 @@ impl Server {
             return;
         }
         core.group.release_plane();
-        core.lend_to_plane();
+        S::lend_to_plane(core);
         // At once: in the next turn clients of the plane could have taken the room, turn after turn.
         if core.group.leads_fast_term() {
             core.group.submit_waiting();
@@ -69,7 +69,7 @@ impl Server {
     }
 }
 
-impl Core {
+impl<S: Service> Core<S> {
     /// The plane, and what this server keeps of it.
     pub fn hosted(&mut self) -> Option<(&mut Plane, &mut Hosting)> {
         self.group.plane.as_mut().zip(self.hosting.as_mut())
@@ -131,6 +131,7 @@ impl Core {
         }
         if engaged {
             tracing::info!(
+                group = self.group.id.0,
                 term = term.0,
                 behind = engage.last_index.0,
                 leads = engage.me == engage.leader,
@@ -148,6 +149,7 @@ impl Core {
             None => Registers::default(),
         };
         tracing::info!(
+            group = self.group.id.0,
             term = registers.term.0,
             last_index = registers.last_index.0,
             reason = reason.name(),
@@ -155,23 +157,6 @@ impl Core {
         );
         self.saw_plane();
         self.group.plane_stopped(registers);
-    }
-
-    /// Whether the plane has taken a memcached client's datagram, which it answers itself.
-    pub fn plane_takes_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
-        if !self.group.leads_fast_term() || self.draining || self.group.is_full {
-            return false;
-        }
-        self.group.begin_term();
-        if !self.stores_every_set() {
-            return false; // what is refused must not be answered before
-        }
-        // What this writes must not be taken for older than something whose time has come.
-        self.group.tick_if_deadline_passed();
-        let Some(plane) = &mut self.group.plane else {
-            return false;
-        };
-        plane.take_datagram(from, datagram)
     }
 
     fn refuse_plane_client(&mut self, origin: Origin, reason: Reason) {

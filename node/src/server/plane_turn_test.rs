@@ -3,17 +3,18 @@
 use super::*;
 use crate::server::core::{Proposal, Routed};
 use crate::server::journal::Journal;
+use crate::server::kv::{Core, KeyValue};
 use crate::server::plane::plane_options;
 use bytes::Bytes;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
 use quorumwire_group::Gate;
 use quorumwire_interfaces::{
-    Applied, Command, CounterSink, DataPlane, Endpoint, EntryKind, GroupId, Incarnation, Leave,
-    Limits, Lineage, LogTime, Offload, PlaneEntry, PlaneError, PlaneEvent, PlaneKeys, ReplicaId,
-    StateMachine as _, Term,
+    Application as _, Command, CounterSink, DataPlane, Endpoint, EntryKind, GroupId, Incarnation,
+    Leave, Limits, Lineage, LogTime, Offload, PlaneEntry, PlaneError, PlaneEvent, PlaneKeys,
+    ReplicaId, Term,
 };
+use quorumwire_kv::Store;
 use quorumwire_kv::memcached::{Parsed, Request, parse};
-use quorumwire_kv::{Command as Write, MemoryChange};
 use quorumwire_sessions::Place;
 use quorumwire_wire::{RecordKind, Tick, commands_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,12 @@ struct Inside {
 pub struct Alone(Arc<Mutex<Inside>>);
 
 impl Alone {
+    /// What it was lent last: until when it may do what, and the answers that it has.
+    pub fn lent(&self) -> (Leave, BTreeMap<Vec<u8>, Vec<u8>>) {
+        let inside = self.0.lock().unwrap();
+        (inside.leave, inside.answers.clone())
+    }
+
     /// Stores and commits as many entries; the client of each has its answer at once. If they are to be
     /// persisted first, it only stores them.
     fn commit(&self, count: u64) -> Index {
@@ -254,7 +261,13 @@ pub fn core_with(config: Config) -> Core {
 fn core_from(config: Config, stored: Stored) -> Core {
     let now = Now(Duration::from_secs(1));
     let replica = Replica::new(config, now, stored).unwrap();
-    Core::new(replica, Journal::new(None), GroupId(0), now)
+    Core::new(
+        KeyValue::default(),
+        replica,
+        Journal::new(None),
+        GroupId(0),
+        now,
+    )
 }
 
 /// Nobody goes there.
@@ -265,7 +278,10 @@ fn somewhere() -> Endpoint {
 /// Entries are held until they are durable, or not.
 fn plane_of(alone: &Alone, held: bool) -> Plane {
     let place = Box::new(alone.clone());
-    Plane::new(place, plane_options(GroupId(0), somewhere(), held, 0))
+    Plane::new(
+        place,
+        plane_options(GroupId(0), somewhere(), held, 0, Store::work_max_of),
+    )
 }
 
 /// A group of one that leads a software term, and has applied the beginning of it.
@@ -355,13 +371,13 @@ pub fn carry_out(core: &mut Core) -> Index {
 }
 
 fn write(core: &mut Core, number: u64) -> Routed {
-    core.write(Origin::Datagram(number), 1, |bytes| {
+    core.write(Origin::Service(number), 1, |bytes| {
         bytes.extend_from_slice(b"x");
     })
 }
 
 fn index_of(core: &Core, number: u64) -> Option<Index> {
-    let its = |proposal: &&Proposal| proposal.origin == Origin::Datagram(number);
+    let its = |proposal: &&Proposal| proposal.origin == Origin::Service(number);
     core.group.proposals.iter().find(its).map(|it| it.index)
 }
 
@@ -446,7 +462,7 @@ fn what_waits_for_this_replica_is_not_left_lying() {
         });
         engaged.unwrap();
         let now = Now(Duration::from_secs(1));
-        plane.enqueue(Bytes::from_static(b"x"), Origin::Datagram(1), now);
+        plane.enqueue(Bytes::from_static(b"x"), Origin::Service(1), now);
         plane
             .submit(
                 Tick::default(),
@@ -487,7 +503,7 @@ fn seven_wait(core: &mut Core, alone: &Alone) {
     const LENGTH: usize = 300;
     alone.0.lock().unwrap().room = 0;
     for number in 1..=7_u8 {
-        let routed = core.write(Origin::Datagram(u64::from(number)), LENGTH, |bytes| {
+        let routed = core.write(Origin::Service(u64::from(number)), LENGTH, |bytes| {
             bytes.extend_from_slice(&[number; LENGTH]);
         });
         assert!(matches!(routed, Routed::Pending));
@@ -530,7 +546,7 @@ fn commands_that_wait_share_entries_and_keep_their_order() {
     assert_eq!(found, [vec![1, 2, 3], vec![4, 5, 6], vec![7]]);
     let places = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)];
     let expected = (1..).zip(places);
-    let expected = expected.map(|(number, (entry, at))| (entry, at, Origin::Datagram(number)));
+    let expected = expected.map(|(number, (entry, at))| (entry, at, Origin::Service(number)));
     assert_eq!(waiting(&core), expected.collect::<Vec<_>>());
     let counters = core.group.plane.as_ref().unwrap().counters();
     assert_eq!((counters.bundles, counters.commands_bundled), (2, 6));
@@ -663,138 +679,4 @@ pub fn apply(core: &mut Core, request: &str) {
         log_time: LogTime(core.group.leader_time_ms()),
     };
     core.group.store.command(place, &encoded, &mut Vec::new());
-}
-
-#[test]
-fn a_plane_is_lent_what_it_may_answer_and_until_when() {
-    let (mut core, place) = fast_leader();
-    let lent = || {
-        let inside = place.0.lock().unwrap();
-        (inside.leave, inside.answers.clone())
-    };
-    core.lent.reads = true;
-    core.lend_to_plane();
-    let (leave, answers) = lent();
-    assert_eq!(leave.applied, core.group.applied);
-    assert_eq!(leave.writes_until, Duration::MAX);
-    assert_eq!(
-        Some(Now(leave.reads_until)),
-        core.group.replica.lease_until()
-    );
-    assert!(leave.reads_until > core.group.now.0 && answers.is_empty());
-
-    apply(&mut core, "set a 0 0 1\r\n1\r\n");
-    apply(&mut core, "set with-an-end 0 60 1\r\n1\r\n");
-    let long = format!("set long 0 0 100\r\n{}\r\n", "x".repeat(100));
-    apply(&mut core, &long);
-    let deadline = core.group.now.0 + Duration::from_mins(1);
-    core.lend_to_plane();
-    let (leave, answers) = lent();
-    assert_eq!(leave.applied, core.group.applied);
-    // A tick comes first from then on; the log's time may run faster by a tenth.
-    let early = deadline.saturating_sub(leave.writes_until);
-    assert!(
-        early > Duration::from_secs(5) && early < Duration::from_secs(6),
-        "{early:?}"
-    );
-    let shown: Vec<_> = answers.iter().collect();
-    let a = b"VALUE a 0 1\r\n1\r\nEND\r\n".to_vec();
-    assert_eq!(shown, [(&b"a".to_vec(), &a)]);
-
-    apply(&mut core, "delete a\r\n");
-    core.group.clock.barrier = core.group.applied.next();
-    core.draining = true;
-    core.lend_to_plane();
-    let (leave, answers) = lent();
-    assert!(answers.is_empty());
-    assert!(
-        leave.reads_until > core.group.now.0,
-        "no tick ends what it has"
-    );
-    assert_eq!(leave.writes_until, Duration::ZERO, "it takes no more");
-    core.group.clock.barrier = Index(0);
-    core.group.term_start = core.group.applied.next();
-    core.lend_to_plane();
-    assert_eq!(
-        lent().0.reads_until,
-        Duration::ZERO,
-        "an earlier term's entry"
-    );
-    core.group.term_start = Index(0);
-    core.lend_to_plane();
-    assert!(lent().0.reads_until > Duration::ZERO);
-    core.lent.reads = false;
-    core.lend_to_plane();
-    assert_eq!(lent().0.reads_until, Duration::ZERO, "switched off");
-}
-
-/// The plane answers before the store could refuse.
-#[test]
-fn a_plane_takes_no_sets_with_a_memory_limit_or_one_on_its_way() {
-    let (mut core, place) = fast_leader();
-    let writes_until = |core: &mut Core| {
-        core.lend_to_plane();
-        place.0.lock().unwrap().leave.writes_until
-    };
-    assert_eq!(writes_until(&mut core), Duration::MAX);
-    core.limit_is_on_its_way();
-    assert_eq!(
-        place.0.lock().unwrap().leave.writes_until,
-        Duration::ZERO,
-        "before it is in the log"
-    );
-    apply(&mut core, "cache_memlimit 8\r\n");
-    assert_eq!(writes_until(&mut core), Duration::ZERO, "it holds");
-    let from = SocketAddr::from(([192, 0, 2, 1], 1));
-    assert!(!core.plane_takes_memcached(from, b"\0\0\0\0\0\x01\0\0set a 0 0 1\r\n1\r\n"));
-    let none = Write::Memory(MemoryChange {
-        limit_bytes: Some(0),
-        ..MemoryChange::default()
-    });
-    let entry = Applied {
-        number: core.group.applied.next().0,
-        log_time: LogTime(core.group.leader_time_ms()),
-        awaits_time: false,
-        command: &encoded(&none),
-    };
-    core.group.store.inner_mut().apply(&entry, &mut Vec::new());
-    let until = writes_until(&mut core);
-    assert_eq!(until, Duration::ZERO, "another may be on its way");
-    begin_next_term(&mut core);
-    assert_eq!(writes_until(&mut core), Duration::MAX, "in the next term");
-    core.group.term_start = core.group.applied.next();
-    assert_eq!(
-        writes_until(&mut core),
-        Duration::ZERO,
-        "an earlier leader's"
-    );
-}
-
-#[test]
-fn a_memory_limit_that_waits_since_the_last_fast_term_is_remembered() {
-    let (mut core, _) = fast_leader();
-    assert!(core.stores_every_set());
-    let origin = Origin::Admin(core.group.next_ticket());
-    let change = Write::Memory(MemoryChange {
-        limit_bytes: Some(1),
-        ..MemoryChange::default()
-    });
-    let routed = core.write_or_limit(origin, &change);
-    assert!(matches!(routed, Routed::Pending), "the plane is full");
-    begin_next_term(&mut core);
-    assert!(!core.stores_every_set());
-}
-
-/// As if what was put on its way until now had been in the term before.
-fn begin_next_term(core: &mut Core) {
-    core.limit_changed_in = core.limit_changed_in.map(|term| Term(term.0 - 1));
-    core.group.clock.term = Term(0);
-    core.group.begin_term();
-    core.group.term_start = Index(0);
-}
-
-fn encoded(command: &Write<'_>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    command.encode(&mut bytes);
-    bytes
 }

@@ -1,18 +1,16 @@
 //! Reads that wait on a connection: answered out of the store here once that is allowed, by another leader,
 //! or just before the write behind them.
-use super::clients::{Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Said, SlotKind};
+use super::clients::{
+    Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Said, SlotKind, Speaks,
+};
 use super::core::{Core, Origin, Reader, Routed};
 use super::front::Front;
-use super::{Server, meta_reads, own, redis};
+use super::service::Service;
+use super::{Server, native};
 use quorumwire_control::Ticket;
 use quorumwire_group::Reader::Here;
 use quorumwire_group::{Around, ReadStep};
 use quorumwire_interfaces::{Index, Reason};
-use quorumwire_kv::Key;
-use quorumwire_kv::memcached::{Asked, Read, reply};
-
-/// What looking for a key is in work.
-pub const KEY_WORK: usize = 128;
 
 /// Where in a read its answer has come to.
 #[derive(Clone, Copy)]
@@ -23,25 +21,7 @@ pub struct Place {
     pub keys_at_once: u32,
 }
 
-impl Place {
-    /// What to ask the leader for next: all that is not answered yet, or one key of it.
-    pub fn line_to_forward(self, line: &[u8]) -> Vec<u8> {
-        let read = Read::from_line(line);
-        let Some(Asked::Items { keys, with_unique }) = read.as_ref().map(Read::asked) else {
-            return line.to_vec(); // has but one
-        };
-        let most = self.keys_at_once as usize;
-        let mut asked = Vec::with_capacity(line.len());
-        asked.extend_from_slice(if with_unique { b"gets" } else { b"get" });
-        for key in keys.iter().skip(self.keys_done as usize).take(most) {
-            asked.push(b' ');
-            asked.extend_from_slice(key.bytes());
-        }
-        asked
-    }
-}
-
-impl Server {
+impl<S: Service> Server<S> {
     /// Before a write of this connection is applied: the reads in front of it that still wait would show it
     /// soon, so they are answered now, lease or not. For what was committed when such a read came stands in
     /// the log in front of the write, which was put there later: had it stood behind, the write would have
@@ -65,7 +45,11 @@ impl Server {
 }
 
 /// Answers the reads in front of a slot out of the store as it is now; how long their answers are.
-fn keep_answers_before(core: &mut Core, connection: &mut Connection, slot_number: u64) -> usize {
+fn keep_answers_before<S: Service>(
+    core: &mut Core<S>,
+    connection: &mut Connection,
+    slot_number: u64,
+) -> usize {
     let mut kept_bytes = 0;
     for number in connection.first_slot..slot_number {
         let Some((slot, _)) = connection.slot_mut(number) else {
@@ -73,9 +57,16 @@ fn keep_answers_before(core: &mut Core, connection: &mut Connection, slot_number
         };
         match (slot.kind, slot.answer.is_some()) {
             (SlotKind::Read { keys_done, .. }, false) => {
-                let answer = answer_now(core, connection, number, keys_done);
+                core.group.set_read_clock();
+                let (said, answer) = match connection.speaks {
+                    Speaks::Native(_) => native::answer_now(core, &connection.line(number)),
+                    Speaks::Memcached | Speaks::Redis(_) => {
+                        let answer = S::answer_now(core, connection, number, keys_done);
+                        (Said::Answer, answer)
+                    }
+                };
                 kept_bytes += answer.len();
-                connection.keep_answer(number, Said::Answer, &answer);
+                connection.keep_answer(number, said, &answer);
             }
             (
                 SlotKind::Write
@@ -91,65 +82,10 @@ fn keep_answers_before(core: &mut Core, connection: &mut Connection, slot_number
     kept_bytes
 }
 
-/// The answer of a read that need not be at the front, without its first keys.
-fn answer_now(
-    core: &mut Core,
-    connection: &Connection,
-    slot_number: u64,
-    keys_done: u32,
-) -> Vec<u8> {
-    core.group.set_read_clock();
-    let line = connection.line(slot_number);
-    let mut answer = Vec::new();
-    let is_memcached = connection.redis.is_none() && connection.own.is_none();
-    match Read::from_line(&line).filter(|_| is_memcached) {
-        None => core.group.store.query(&line, &mut answer),
-        Some(read) => {
-            if let Asked::Items { keys, with_unique } = read.asked() {
-                let keys = keys.iter().skip(keys_done as usize);
-                push_items(core, keys, with_unique, &mut answer, usize::MAX);
-                answer.extend_from_slice(reply::END);
-            } else {
-                let origin = Origin::Client(connection.id, slot_number);
-                core.answer_meta_read(origin, &read, false, &mut answer);
-            }
-        }
-    }
-    answer
-}
-
-/// Writes the items of these keys, until `output` is so long; how many keys are done.
-fn push_items<'a>(
-    core: &mut Core,
-    mut keys: impl Iterator<Item = Key<'a>>,
-    with_unique: bool,
-    output: &mut Vec<u8>,
-    limit: usize,
-) -> u32 {
-    let mut done = 0;
-    let before = output.len();
-    while output.len() < limit
-        && let Some(key) = keys.next()
-    {
-        done += 1;
-        core.counters.get_keys += 1;
-        if let Some(item) = core.group.store.inner().get(key) {
-            core.counters.get_hits += 1;
-            reply::push_item(output, key, &item, with_unique);
-        }
-    }
-    let moved = output.len() - before;
-    core.group
-        .store
-        .inner()
-        .add_work(done as usize * KEY_WORK + moved);
-    done
-}
-
 /// Tries to answer the read at the front. True: it is answered whole.
-pub fn advance_read(
+pub fn advance_read<S: Service>(
     front: &mut Front,
-    core: &mut Core,
+    core: &mut Core<S>,
     connection: &mut Connection,
     place: Place,
     state: ReadState,
@@ -159,9 +95,9 @@ pub fn advance_read(
     }
     let around = Around {
         write_behind: connection.writes_waiting > 0,
-        // Clients of the own protocol are promised no order.
+        // Clients of the native protocol are promised no order.
         undecided_write: !core.group.leads()
-            && connection.own.is_none()
+            && connection.keeps_order()
             && connection.has_undecided_write(),
     };
     let (line, _) = connection.front_line_and_output(place.line_bytes);
@@ -174,7 +110,20 @@ pub fn advance_read(
             connection.cut = true; // goes on in a later turn
             false
         }
-        ReadStep::Answer => answer_read(core, connection, place),
+        ReadStep::Answer => {
+            // A write that waits behind it leaves no choice: then all of it.
+            let room = if connection.writes_waiting > 0 {
+                usize::MAX
+            } else {
+                OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
+            };
+            match connection.speaks {
+                Speaks::Native(_) => native::answer_query(core, connection, place.line_bytes, room),
+                Speaks::Memcached | Speaks::Redis(_) => {
+                    S::answer_front(core, connection, place, room)
+                }
+            }
+        }
         ReadStep::Refuse(reason) => {
             refuse_front(connection, reason, "");
             front.attend_later.push(connection.id);
@@ -202,7 +151,7 @@ pub fn advance_read(
             }
             let slot_number = connection.first_slot;
             let (line, _) = connection.front_line_and_output(place.line_bytes);
-            let line = place.line_to_forward(line);
+            let line = S::line_to_forward(place, line);
             match core.forward_read(Origin::Client(connection.id, slot_number), &line) {
                 Ok(request) => set_front_state(connection, ReadState::Forwarded(request)),
                 Err(Routed::Refused(reason, instead)) => {
@@ -216,60 +165,18 @@ pub fn advance_read(
     }
 }
 
-/// Writes the answer of the read at the front, key by key, as far as the connection has room. A write
-/// that waits behind it leaves no choice: then all of it.
-fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bool {
-    let must_finish = connection.writes_waiting > 0;
-    let room = if must_finish {
-        usize::MAX
-    } else {
-        OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
-    };
-    if connection.redis.is_some() {
-        return redis::answer_read(core, connection, place.line_bytes, room);
-    }
-    if connection.own.is_some() {
-        return own::answer_query(core, connection, place.line_bytes, room);
-    }
-    let (line, output) = connection.front_line_and_output(place.line_bytes);
-    let Some(read) = Read::from_line(line) else {
-        output.extend_from_slice(reply::ERROR);
-        return true;
-    };
-    let Asked::Items { keys, with_unique } = read.asked() else {
-        let line = line.to_vec();
-        return Read::from_line(&line)
-            .is_none_or(|read| meta_reads::answer_front(core, connection, &read));
-    };
-    let limit = output.len().saturating_add(room);
-    let keys = keys.iter().skip(place.keys_done as usize);
-    let keys_done = place.keys_done + push_items(core, keys, with_unique, output, limit);
-    if keys_done == place.keys {
-        output.extend_from_slice(reply::END);
-        return true;
-    }
-    connection.cut = true;
-    if let Some(slot) = connection.slots.front_mut()
-        && let SlotKind::Read {
-            keys_done: done, ..
-        } = &mut slot.kind
-    {
-        *done = keys_done;
-    }
-    false
-}
-
 /// Writes the answer that came from the leader to the read at the front.
-pub fn put_read_answer(
+pub fn put_read_answer<S: Service>(
     connection: &mut Connection,
     line_bytes: u32,
     (said, quiet): (Said, bool),
     answer: &[u8],
 ) {
-    if connection.redis.is_some() {
-        redis::put_read_answer(connection, line_bytes, (said, quiet), answer);
-    } else {
-        connection.put_answer(said, answer);
+    match connection.speaks {
+        Speaks::Native(_) => connection.put_answer(said, answer),
+        Speaks::Memcached | Speaks::Redis(_) => {
+            S::put_read_answer(connection, line_bytes, (said, quiet), answer);
+        }
     }
 }
 
@@ -288,37 +195,6 @@ pub fn forward_in_parts(connection: &mut Connection, slot_number: u64) {
         let asked = (*keys - *keys_done).min(*keys_at_once);
         *keys_at_once = (asked / 2).max(1);
         *state = ReadState::ANEW;
-    }
-}
-
-/// The leader's answer for some keys of the read at the front.
-pub fn take_part(connection: &mut Connection, answer: &[u8]) {
-    let Some(slot) = connection.slots.front_mut() else {
-        return;
-    };
-    let SlotKind::Read {
-        line_bytes,
-        keys,
-        keys_done,
-        keys_at_once,
-        state,
-    } = &mut slot.kind
-    else {
-        return;
-    };
-    let Some(items) = answer.strip_suffix(reply::END) else {
-        let front = connection.first_slot;
-        connection.keep_answer(front, Said::Answer, answer); // an error: it is the answer to all
-        return;
-    };
-    *keys_done += (*keys - *keys_done).min(*keys_at_once);
-    *state = ReadState::ANEW;
-    let (line_bytes, is_last) = (*line_bytes, keys_done == keys);
-    let (_, output) = connection.front_line_and_output(line_bytes);
-    output.extend_from_slice(items);
-    if is_last {
-        output.extend_from_slice(reply::END);
-        connection.pop_slot();
     }
 }
 

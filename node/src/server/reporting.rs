@@ -1,16 +1,18 @@
 //! What the replica tells about itself, made when somebody asks.
 use super::Server;
 use super::counters::{Counted, WantCounters};
+use super::service::Service;
 use crate::foreign_text::plain;
 use crate::logging;
 use crate::options::Durability;
 use crate::report::{self, FastTermReport, FollowerReport, IncomingReport, MemberReport, Report};
 use quorumwire_control::Status;
+use quorumwire_interfaces::Counter;
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Tells whoever started this process what has changed.
     pub fn tell_service_manager(&mut self) {
         let role = self.core.role_name();
@@ -30,11 +32,9 @@ impl Server {
     pub fn report(&self) -> Report {
         let hosting = self.core.hosting.as_ref();
         let status = self.core.group.replica.status();
-        let store = self.core.group.store.inner().stats();
-        let limit = self.core.group.store.inner().memory_limit();
         let me = self.options.id;
         let uptime = self.core.group.now.0.saturating_sub(self.started.0);
-        Report {
+        let mut report = Report {
             id: me.0,
             cluster: self.options.cluster.clone(),
             lineage: match self.core.group.replica.lineage() {
@@ -50,7 +50,7 @@ impl Server {
             persisted_index: status.persisted_index.0,
             applied_index: self.core.group.applied.0,
             snapshot_index: status.snapshot_index.0,
-            snapshot_age_ms: self.snapshots.newest_at.map(|at| {
+            snapshot_age_ms: self.upkeep.snapshots.newest_at.map(|at| {
                 let age = self.core.group.now.0.saturating_sub(at.0);
                 milliseconds(age)
             }),
@@ -86,7 +86,7 @@ impl Server {
             incarnation: self.incarnation.to_string(),
             memcached: self.addresses.memcached.clone(),
             redis: self.addresses.redis.clone(),
-            client: self.addresses.own.clone(),
+            client: self.addresses.native.clone(),
             http: self.addresses.http.clone(),
             peer: self.addresses.peer.clone(),
             ready: self.is_ready(),
@@ -109,11 +109,6 @@ impl Server {
             uptime_ms: milliseconds(uptime),
             log_time_ms: self.core.group.log_time.0,
             log_time_ahead_ms: self.core.log_time_ahead_ms(),
-            items: store.curr_items,
-            items_bytes: store.bytes,
-            memory_limit_bytes: limit.bytes,
-            memory_used_bytes: store.limited_bytes,
-            memory_policy: limit.policy.name().to_owned(),
             connections: self.clients.count() as u64,
             client_buffer_bytes: self.clients.held.bytes as u64,
             counters: self.counters_by_name(&status),
@@ -121,7 +116,10 @@ impl Server {
                 (report::COMMIT.to_owned(), self.core.counters.commit.clone()),
                 (report::TURN.to_owned(), self.counters.turn.clone()),
             ]),
-        }
+            ..Report::default()
+        };
+        S::report(&self.core, &mut report);
+        report
     }
 
     fn member_report(&self, member: &Member) -> MemberReport {
@@ -147,7 +145,10 @@ impl Server {
             peer: plain(&member.peer_address),
             memcached: address(&self.addresses.memcached, info.map(|info| &info.client)),
             redis: address(&self.addresses.redis, info.map(|info| &info.redis)),
-            client: address(&self.addresses.own, info.map(|info| &info.own)),
+            client: address(
+                &self.addresses.native,
+                info.and_then(|info| info.native.first()),
+            ),
             http: address(&self.addresses.http, info.map(|info| &info.http)),
         }
     }
@@ -168,7 +169,7 @@ impl Server {
             .as_ref()
             .and_then(|plane| plane.place().fault());
         faults.extend(plane_fault.map(|fault| format!("the data plane cannot run: {fault}")));
-        faults.extend(self.snapshots.fault());
+        faults.extend(self.upkeep.snapshots.fault());
         faults.extend(self.expiry_complaints());
         faults
     }
@@ -182,20 +183,17 @@ impl Server {
         links.dropped_queue_full += dropped.queue_full;
         let mut raft = status.counters;
         raft.ignored_malformed += core.counters.malformed_messages;
-        let datagrams = self.datagrams.as_ref();
         let plane = core.group.plane.as_ref().zip(core.hosting.as_ref());
         Counted {
-            requests: front.counters,
+            front: front.counters,
             work: front.in_flight.counters,
             clients: self.clients.counters,
-            own: self.clients.own_counters,
-            datagrams: datagrams.map(|it| (it.counters, it.assembled())),
+            native: self.clients.native_counters,
             group: core.counters.clone(),
             forwards: core.group.forwards.counters,
             reads: core.group.reads.counters,
             raft,
             fast: status.fast_counters,
-            memory: core.group.store.inner().stats().memory,
             log: core.journal.counters(),
             links,
             agrees_on_keys: core.term_keys.is_some(),
@@ -213,9 +211,12 @@ impl Server {
     /// The same by name, with what the plane's place counts.
     fn counters_by_name(&self, status: &Status) -> BTreeMap<String, u64> {
         let mut named = BTreeMap::new();
-        self.counted(status).each(&mut |counter, count| {
+        let mut name = |counter: &'static Counter, count| {
             named.insert(counter.name.to_owned(), count);
-        });
+        };
+        self.counted(status).each(&mut name);
+        let store = self.core.group.store.inner();
+        self.core.service.count(store, &mut name);
         if let Some(plane) = &self.core.group.plane {
             plane.place().counters(&mut |counter, count| {
                 named.insert(format!("plane_{}", counter.name), count);

@@ -3,18 +3,16 @@
 //! Within one connection the answers are those of executing its requests one after the other, also
 //! when many are sent ahead: a read waits for the writes before it, and the writes behind it do not
 //! show in it (but for those whose clients are told that nobody knows what became of them).
-use super::asks::{self, Ask};
 use super::budget::Purpose;
-use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, SlotKind};
+use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, SlotKind, Speaks};
 use super::core::{Core, Origin, Routed};
 use super::front::Front;
-use super::reads::{self, Place, advance_read, put_read_answer, take_part};
-use super::stats::Statistics;
-use super::{Server, clock, memory, own, redis};
+use super::reads::{self, Place, advance_read};
+use super::service::Service;
+use super::{Server, answers, clock, native};
+use crate::admin::AdminError;
 use quorumwire_group::BeginRead;
-use quorumwire_interfaces::{Index, Reason};
-use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, parse_on, reply};
-use quorumwire_kv::{Command, WhyRefused};
+use quorumwire_interfaces::{Application as _, Index, Reason};
 
 /// Keys of reads that may wait on a connection when a write behind them is put into the log: they will
 /// have to be answered in one go, with or without room, before that write is applied.
@@ -28,14 +26,12 @@ const FORWARDED_READS_MAX: usize = 16;
 const _: () = assert!(KEYS_OF_A_SEARCH as usize > KEYS_BEFORE_WRITE_MAX);
 /// What taking a request on is in work, beside its bytes.
 const REQUEST_WORK: usize = 256;
-/// What statistics are in work for each byte of them: they are made of hundreds of numbers.
-const WORK_PER_BYTE_OF_STATISTICS: usize = 16;
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Looks at every connection that asked for it: takes requests in, answers, sends. As long as this turn
     /// has time for it; the rest keeps its place in the queue.
     pub fn serve_clients(&mut self) {
-        self.count_clients();
+        S::look_at_clients(self);
         let waiting = self.clients.queue_len();
         if waiting == 0 {
             return;
@@ -45,11 +41,17 @@ impl Server {
             .begin(self.core.group.now, self.core.work_done());
         for _ in 0..waiting {
             if !self.budget.may_go_on(Purpose::Clients) {
-                return;
+                break;
             }
             let Some(mut connection) = self.clients.take_next() else {
-                return;
+                break;
             };
+            if connection.group != self.at_hand {
+                self.take_up(connection.group);
+                self.core.group.now = clock::now();
+                self.budget
+                    .begin(self.core.group.now, self.core.work_done());
+            }
             let handshake_began = connection.is_in_handshake().then(clock::worked);
             let (front, core) = (&mut self.front, &mut self.core);
             let intake = serve(front, core, &mut connection, &mut self.scratch);
@@ -61,7 +63,7 @@ impl Server {
             let broken = intake == Intake::Broken;
             let is_open = self.clients.send_and_put_back(connection, broken);
             if !is_open {
-                self.core.forget_reads_of(id);
+                self.forget_reads_of(id);
             }
             self.shed_clients();
             let again = |connection: &mut Connection| {
@@ -79,6 +81,7 @@ impl Server {
             let (now, work_done) = (self.core.group.now, self.core.work_done());
             self.budget.took(Purpose::Clients, now, work_done);
         }
+        self.take_up(0);
     }
 
     /// Tells the client here that waits for it why there is no answer.
@@ -90,8 +93,8 @@ impl Server {
     pub fn complete_as(&mut self, origin: Origin, said: Said, answer: &[u8]) {
         match origin {
             Origin::Client(id, slot_number) => self.complete(id, slot_number, said, answer),
-            Origin::Datagram(id) => self.complete_datagram(id, said, answer),
-            Origin::Admin(ticket) => self.answer_admin(ticket, memory::outcome(said, answer)),
+            Origin::Service(number) => S::complete(self, number, said, answer),
+            Origin::Admin(ticket) => self.answer_admin(ticket, outcome::<S>(said, answer)),
             Origin::Plane(..) => self.core.answer_plane(origin, said, Index(0), answer),
             Origin::Follower(_) => {} // answered over its connection
         }
@@ -104,7 +107,7 @@ impl Server {
         let Some(connection) = self.clients.get(id) else {
             return; // gone meanwhile
         };
-        let keeps_order = connection.own.is_none();
+        let keeps_order = connection.keeps_order();
         let Some((slot, is_front)) = connection.slot_mut(slot_number) else {
             return;
         };
@@ -121,7 +124,7 @@ impl Server {
             }
             SlotKind::Read { keys_at_once, .. } if is_front && keys_at_once < u32::MAX => {
                 match said {
-                    Said::Answer | Said::Repeated => take_part(connection, answer),
+                    Said::Answer | Said::Repeated => S::take_part(connection, answer),
                     Said::Refused(_) => connection.keep_answer(slot_number, said, answer),
                 }
             }
@@ -157,48 +160,58 @@ impl Server {
     /// Closes connections as long as all of them hold too much.
     pub fn shed_clients(&mut self) {
         while let Some(id) = self.clients.shed(self.core.group.now) {
-            self.core.forget_reads_of(id);
+            self.forget_reads_of(id);
+        }
+    }
+}
+
+/// What a person is told whose request was answered so.
+fn outcome<S: Service>(said: Said, answer: &[u8]) -> Result<(), AdminError> {
+    match said {
+        Said::Answer | Said::Repeated => S::outcome(answer),
+        Said::Refused(reason) => {
+            let text = answers::text(reason, answer);
+            Err(AdminError::Failed(String::from_utf8_lossy(&text).into()))
         }
     }
 }
 
 /// Looks at one connection: answers what can be answered and takes requests in, as far as its share goes.
-pub fn serve(
+pub fn serve<S: Service>(
     front: &mut Front,
-    core: &mut Core,
+    core: &mut Core<S>,
     connection: &mut Connection,
     scratch: &mut [u8],
 ) -> Intake {
     front.begin_share(core.work_done());
-    own::tell_leader(front, core, connection);
+    native::tell_leader(front, core, connection);
     advance(front, core, connection);
     connection.take_in(scratch, |connection, bytes| {
         core.group.now = clock::now(); // after the bytes came: a lease is judged by this
-        if connection.redis.is_some() {
-            redis::take_requests(front, core, connection, bytes)
-        } else if connection.own.is_some() {
-            own::take_requests(front, core, connection, bytes)
-        } else {
-            take_requests(front, core, connection, bytes)
+        match connection.speaks {
+            Speaks::Native(_) => native::take_requests(front, core, connection, bytes),
+            Speaks::Memcached | Speaks::Redis(_) => {
+                S::take_requests(front, core, connection, bytes)
+            }
         }
     })
 }
 
 /// Whether the connection's next request may be looked at now. If not, it is looked at again when that
 /// changes.
-pub fn may_take_next(front: &Front, core: &Core, connection: &Connection) -> bool {
+pub fn may_take_next<S: Service>(front: &Front, core: &Core<S>, connection: &Connection) -> bool {
     connection.has_room() && !connection.stalled && front.has_share(core.work_done())
 }
 
 /// A request of so many bytes was taken on.
-pub fn count_request(core: &Core, bytes: usize) {
+pub fn count_request<S: Service>(core: &Core<S>, bytes: usize) {
     core.group.store.inner().add_work(REQUEST_WORK + bytes);
 }
 
 /// Most bytes that a client may have on their way here before it has said who it is.
 pub const UNKNOWN_CLIENT_BYTES_MAX: usize = 4 << 10;
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Takes the file of clients' names and passwords in again, if there is one.
     pub fn reload_accounts(&mut self) {
         match self.options.load_accounts() {
@@ -215,175 +228,21 @@ impl Server {
     }
 }
 
-/// The first request of a memcached client that must say who it is: a `set` of any key to name and password.
-fn let_in(
+/// Takes on a write that is likely to cost so much; `quiet`: its client wants no answer. `route` puts it into
+/// the log, or sends it to the leader. False: it must be offered again.
+pub fn take_write<S: Service>(
     front: &mut Front,
-    core: &mut Core,
+    core: &mut Core<S>,
     connection: &mut Connection,
-    bytes: &[u8],
-) -> (usize, usize) {
-    let (consumed, reply, is_over) = match parse(bytes) {
-        Parsed::Incomplete { needed: long, .. } | Parsed::Request { consumed: long, .. }
-            if long > UNKNOWN_CLIENT_BYTES_MAX =>
-        {
-            (bytes.len(), reply::NOT_LET_IN, true)
-        }
-        Parsed::Incomplete { needed, .. } => return (0, needed),
-        Parsed::Request { consumed, request } => match request {
-            Request::Write {
-                command: Command::Set(item),
-                ..
-            } => {
-                let mut words = item.value.splitn(2, |byte| *byte == b' ');
-                let (name, password) = (words.next(), words.next());
-                connection.is_let_in =
-                    front.is_account(name.unwrap_or_default(), password.unwrap_or_default());
-                let told = [reply::WRONG_ACCOUNT, reply::STORED];
-                (consumed, told[usize::from(connection.is_let_in)], false)
-            }
-            Request::Local(Local::Quit) => (consumed, &b""[..], true),
-            Request::Write { .. } | Request::Read(_) | Request::Local(_) => {
-                (consumed, reply::NOT_LET_IN, false)
-            }
-        },
-        Parsed::Refused {
-            consumed,
-            reply,
-            why: why @ WhyRefused::Tls,
-            ..
-        } => {
-            front.counters.refused.count(why);
-            (consumed, reply, true)
-        }
-        Parsed::Refused {
-            consumed,
-            swallow,
-            close,
-            ..
-        } => (consumed, reply::NOT_LET_IN, close || swallow > 0),
-    };
-    if reply == reply::NOT_LET_IN {
-        front.counters.refused.count(WhyRefused::Unauthenticated);
-    }
-    connection.push(SlotKind::Fixed(reply), None);
-    if is_over {
-        connection.hang_up(!reply.is_empty());
-    }
-    advance(front, core, connection);
-    (consumed, 0)
-}
-
-/// Takes whole requests off `bytes`. Returns how many bytes were used, and how many must be there
-/// before it is worth looking again.
-fn take_requests(
-    front: &mut Front,
-    core: &mut Core,
-    connection: &mut Connection,
-    bytes: &[u8],
-) -> (usize, usize) {
-    let mut used = 0;
-    let searched = std::mem::take(&mut connection.searched);
-    loop {
-        let rest = &bytes[used..];
-        if connection.swallow > 0 {
-            let swallowed = connection.swallow.min(rest.len());
-            connection.swallow -= swallowed;
-            used += swallowed;
-            if connection.swallow > 0 {
-                return (used, 1);
-            }
-            continue;
-        }
-        if rest.is_empty() || !may_take_next(front, core, connection) {
-            return (used, 0);
-        }
-        if !connection.is_let_in {
-            let (taken, needed) = let_in(front, core, connection, rest);
-            used += taken;
-            if taken == 0 {
-                return (used, needed);
-            }
-            continue;
-        }
-        match parse_on(rest, if used == 0 { searched } else { 0 }) {
-            Parsed::Incomplete { needed, searched } => {
-                connection.searched = searched;
-                return (used, needed);
-            }
-            Parsed::Request { consumed, request } => {
-                if !take_request(front, core, connection, request) {
-                    connection.stalled = true;
-                    return (used, 0);
-                }
-                used += consumed;
-                count_request(core, consumed);
-            }
-            Parsed::Refused {
-                consumed,
-                swallow,
-                reply,
-                why,
-                close,
-            } => {
-                front.counters.refused.count(why);
-                front.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
-                used += consumed;
-                count_request(core, consumed);
-                connection.swallow = swallow;
-                connection.push(SlotKind::Fixed(reply), None);
-                if close {
-                    connection.hang_up(!reply.is_empty());
-                }
-                advance(front, core, connection);
-            }
-        }
-    }
-}
-
-/// Takes one request on. False: it can go nowhere now and must be offered again.
-fn take_request(
-    front: &mut Front,
-    core: &mut Core,
-    connection: &mut Connection,
-    request: Request<'_>,
+    (work, quiet): (usize, bool),
+    route: impl FnOnce(&mut Core<S>, Origin) -> Routed,
 ) -> bool {
-    connection.last_request = core.group.now;
-    match request {
-        Request::Write { command, noreply } => {
-            if !take_write(front, core, connection, &command, noreply) {
-                return false;
-            }
-        }
-        Request::Read(read) => {
-            if !take_read(core, connection, &read) {
-                return false;
-            }
-        }
-        Request::Local(local) => {
-            if !take_local(front, connection, local) {
-                return false;
-            }
-        }
-    }
-    advance(front, core, connection);
-    true
-}
-
-/// Puts a write into the log, or sends it to the leader. False: it must be offered again.
-pub fn take_write(
-    front: &mut Front,
-    core: &mut Core,
-    connection: &mut Connection,
-    command: &Command<'_>,
-    noreply: bool,
-) -> bool {
-    let work = core.group.store.inner().expected_work(command);
     if !has_room_for_write(core, connection, work) {
         return false;
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
     let routed = if front.in_flight.admits(connection.id, work) {
-        core.write_or_limit(origin, command)
+        route(core, origin)
     } else {
         Routed::Stalled
     };
@@ -391,20 +250,19 @@ pub fn take_write(
         Routed::Pending => {
             let slot = connection.next_slot();
             front.in_flight.begin(connection.id, slot, work);
-            connection.push_write(noreply, work);
+            connection.push_write(quiet, work);
         }
         Routed::Stalled => return false,
         Routed::Refused(reason, instead) => {
-            connection.push_refused_write(noreply, reason, &instead);
+            connection.push_refused_write(quiet, reason, &instead);
         }
     }
-    front.counters.count_command(command);
     true
 }
 
 /// Whether a write that is likely to cost so much may be put behind what waits. If not, it is offered again
 /// once some of that is answered.
-pub fn has_room_for_write(core: &Core, connection: &Connection, work: usize) -> bool {
+fn has_room_for_write<S: Service>(core: &Core<S>, connection: &Connection, work: usize) -> bool {
     let keys_max = if core.group.takes_write_behind_reads() {
         KEYS_BEFORE_WRITE_MAX
     } else {
@@ -413,14 +271,9 @@ pub fn has_room_for_write(core: &Core, connection: &Connection, work: usize) -> 
     connection.keys_waiting <= keys_max && connection.has_room_for_work(work)
 }
 
-fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
-    let keys = u32::try_from(read.key_count()).expect("a read has a limit of keys");
-    take_read_line(core, connection, read.line(), keys)
-}
-
 /// Takes a read on, which is what `query` takes and asks for so many items. False: it must be offered again.
-pub fn take_read_line(
-    core: &mut Core,
+pub fn take_read_line<S: Service>(
+    core: &mut Core<S>,
     connection: &mut Connection,
     line: &[u8],
     keys: u32,
@@ -431,7 +284,7 @@ pub fn take_read_line(
     // A read of the other protocols shows the connection's writes before it. The own protocol promises no
     // such order: its requests have numbers, and who wants a query to show a command waits for the answer, as
     // it must where the two go over different connections.
-    let behind_writes = connection.writes_waiting > 0 && connection.own.is_none();
+    let behind_writes = connection.writes_waiting > 0 && connection.keeps_order();
     let begin = core.group.begin_read(behind_writes);
     if let BeginRead::Here(state) = begin {
         connection.must_refuse = false;
@@ -444,7 +297,7 @@ pub fn take_read_line(
     if connection.keys_waiting >= KEYS_OF_A_SEARCH as usize {
         return false; // it keeps the leader busy; other connections here go on meanwhile
     }
-    let work = core.group.store.inner().expected_work_of_query(line);
+    let work = core.group.store.inner().work_of_query(line);
     if !connection.has_room_for_work(work) {
         return false; // so long may their answers be, nearly
     }
@@ -470,7 +323,11 @@ pub fn take_read_line(
 
 /// What becomes of a request: one that can go nowhere is refused if the connection has waited for long
 /// enough.
-pub fn refused_if_late(core: &Core, connection: &mut Connection, routed: Routed) -> Routed {
+fn refused_if_late<S: Service>(
+    core: &Core<S>,
+    connection: &mut Connection,
+    routed: Routed,
+) -> Routed {
     match routed {
         Routed::Pending => connection.must_refuse = false,
         Routed::Stalled if connection.must_refuse => {
@@ -481,67 +338,8 @@ pub fn refused_if_late(core: &Core, connection: &mut Connection, routed: Routed)
     routed
 }
 
-/// Takes a request about the server on. False: it must be offered again.
-fn take_local(front: &mut Front, connection: &mut Connection, local: Local<'_>) -> bool {
-    let kind = match local_answer(local) {
-        LocalAnswer::Nothing => return true,
-        LocalAnswer::Connections => return asks::push(front, connection, Ask::Connections),
-        LocalAnswer::Text(text) => SlotKind::Fixed(text),
-        LocalAnswer::Stats(asked) => SlotKind::Stats(asked),
-        LocalAnswer::Quit => {
-            connection.closing = true;
-            SlotKind::Quit
-        }
-    };
-    connection.push(kind, None);
-    true
-}
-
-/// What a request about the server is answered with.
-pub enum LocalAnswer {
-    /// The client wants none.
-    Nothing,
-    /// This text.
-    Text(&'static [u8]),
-    /// Statistics.
-    Stats(Statistics),
-    /// What all connections are.
-    Connections,
-    /// The client goes.
-    Quit,
-}
-
-/// The answer to a request about the server.
-pub fn local_answer(local: Local<'_>) -> LocalAnswer {
-    LocalAnswer::Text(match local {
-        Local::Version => concat!(
-            "VERSION 1.6.18-quorumwire-",
-            env!("CARGO_PKG_VERSION"),
-            "\r\n"
-        )
-        .as_bytes(), // as `stats::VERSION`
-        Local::Tuning { noreply: true } => return LocalAnswer::Nothing,
-        Local::Tuning { noreply: false } => reply::OK,
-        Local::Stats { argument } => {
-            return LocalAnswer::Stats(match argument {
-                None => Statistics::General,
-                Some(b"settings") => Statistics::Settings,
-                Some(b"slabs") => Statistics::Slabs,
-                Some(b"sizes") => Statistics::Sizes,
-                Some(b"conns") => return LocalAnswer::Connections,
-                Some(b"reset") => Statistics::Reset,
-                // There are no classes of items.
-                Some(b"items" | b"cachedump") => return LocalAnswer::Text(reply::END),
-                Some(_) => return LocalAnswer::Text(reply::ERROR),
-            });
-        }
-        Local::MetaNoop => reply::META_NOOP,
-        Local::Quit => return LocalAnswer::Quit,
-    })
-}
-
 /// Answers what can be answered, in order.
-pub fn advance(front: &mut Front, core: &mut Core, connection: &mut Connection) {
+pub fn advance<S: Service>(front: &mut Front, core: &mut Core<S>, connection: &mut Connection) {
     connection.cut = false;
     while let Some(Slot {
         kind,
@@ -552,7 +350,7 @@ pub fn advance(front: &mut Front, core: &mut Core, connection: &mut Connection) 
     }) = connection.take_front()
     {
         match (kind, answer) {
-            (SlotKind::Asked, Some(frame)) if connection.own.is_some() => {
+            (SlotKind::Asked, Some(frame)) if connection.native().is_some() => {
                 connection.output.extend_from_slice(&frame);
             }
             (SlotKind::Write | SlotKind::Asked, Some(answer)) => {
@@ -561,7 +359,7 @@ pub fn advance(front: &mut Front, core: &mut Core, connection: &mut Connection) 
                 }
             }
             (SlotKind::Read { line_bytes, .. }, Some(answer)) => {
-                put_read_answer(connection, line_bytes, (said, quiet), &answer);
+                reads::put_read_answer::<S>(connection, line_bytes, (said, quiet), &answer);
             }
             (SlotKind::Write | SlotKind::Asked, None) => return,
             (
@@ -585,13 +383,7 @@ pub fn advance(front: &mut Front, core: &mut Core, connection: &mut Connection) 
                 }
             }
             (SlotKind::Fixed(text), _) => connection.output.extend_from_slice(text),
-            (SlotKind::Stats(asked), _) => {
-                let before = connection.output.len();
-                front.write_stats(asked, core, &mut connection.output);
-                let bytes = connection.output.len() - before;
-                let work = bytes * WORK_PER_BYTE_OF_STATISTICS;
-                core.group.store.inner().add_work(work);
-            }
+            (SlotKind::Stats(asked), _) => S::put_statistics(core, connection, asked),
             (SlotKind::Quit, _) => {
                 while !connection.slots.is_empty() {
                     connection.pop_slot();

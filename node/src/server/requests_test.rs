@@ -2,9 +2,10 @@
 //! event loop goes round, so that nothing depends on how long anything takes.
 use super::*;
 use crate::server::budget::Budget;
-use crate::server::clients::{Clients, Protocol};
+use crate::server::clients::{Clients, Listener, Protocol};
 use crate::server::core::Reader;
 use crate::server::front::Identity;
+use crate::server::kv::{Core, line_to_forward, take_part};
 use crate::server::plane_turn::tests::leader_of_one;
 use crate::server::reads;
 use crate::server::start::tests::Alone;
@@ -13,8 +14,8 @@ use mio::{Events, Poll};
 use quorumwire_control::Now;
 use quorumwire_group::{self as group, Follower, ForwardKind, RequestId};
 use quorumwire_interfaces::{LogTime, ReplicaId};
-use quorumwire_kv::VALUE_BYTES_MAX;
 use quorumwire_kv::redis::{Resp, Script, Words, reply};
+use quorumwire_kv::{Command, VALUE_BYTES_MAX};
 use quorumwire_sessions::Place as LogPlace;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -41,7 +42,11 @@ impl Host {
         let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let redis = listener.local_addr().unwrap();
         let clients = Clients::new(
-            vec![(listener, Protocol::Redis)],
+            vec![Listener {
+                socket: listener,
+                protocol: Protocol::Redis,
+                group: 0,
+            }],
             poll.registry().try_clone().unwrap(),
             FIRST_TOKEN,
             10,
@@ -49,7 +54,7 @@ impl Host {
         Self {
             poll,
             clients,
-            front: Front::new(Identity::default(), None, Now::default(), 0),
+            front: Front::new(Identity::default(), None, 0),
             core: leader_of_one(),
             redis,
             scratch: vec![0; 1 << 20],
@@ -315,7 +320,7 @@ fn a_long_answer_is_asked_for_in_ever_smaller_parts() {
         };
         let (line, _) = connection.front_line_and_output(line_bytes);
         let line = line.to_vec();
-        String::from_utf8(place.line_to_forward(&line)).unwrap()
+        String::from_utf8(line_to_forward(place, &line)).unwrap()
     };
     assert_eq!(asked(connection), format!("get{keys}"));
     for line in ["get k0 k1 k2 k3 k4", "get k0 k1"] {

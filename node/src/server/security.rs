@@ -1,5 +1,7 @@
 //! The certificates of a running server: taken in again upon SIGHUP, and complained about before they expire.
 use super::Server;
+use super::service::Service;
+use crate::sparing::Sparing;
 use crate::tls::{Expiry, ServerTls};
 use quorumwire_control::Now;
 use std::time::{Duration, SystemTime};
@@ -7,7 +9,7 @@ use std::time::{Duration, SystemTime};
 /// A certificate that expires is complained about in the log this often.
 const WARNING_INTERVAL: Duration = Duration::from_hours(24);
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Takes the files of TLS in again. New connections are secured by them; those that stand go on, because
     /// to break one between replicas would cost the requests on it.
     pub fn reload_tls(&mut self) {
@@ -63,5 +65,14 @@ impl Server {
         for complaint in self.expiry_complaints() {
             tracing::warn!("{complaint}: see `quorumwire keys renew`, and SIGHUP");
         }
+    }
+}
+
+static TLS_CAME: Sparing = Sparing::new();
+
+/// A client speaks TLS where there is none. The log says it now and then, whoever comes how often.
+pub fn say_tls() {
+    if TLS_CAME.says("") {
+        tracing::warn!("a client speaks TLS at a port without TLS");
     }
 }

@@ -2,13 +2,15 @@
 //! leader whose disk is full hands over too.
 use super::Server;
 use super::administration::Waiting;
+use super::core::Core;
+use super::service::Service;
 use quorumwire_control::{Input, Now};
 use std::time::Duration;
 
 /// How long a leader whose disk is full waits before it tries again to hand over.
 const HAND_OVER_FULL_INTERVAL: Duration = Duration::from_secs(1);
 
-impl Server {
+impl<S: Service> Server<S> {
     /// One step of stopping; called after each turn once the process was told to. True: done.
     pub fn drain(&mut self) -> anyhow::Result<bool> {
         let now = self.core.group.now;
@@ -28,28 +30,17 @@ impl Server {
         if !self.clients.are_idle() && waited < self.options.drain_timeout / 2 {
             return Ok(false);
         }
-        if self.core.group.leads() && self.has_other_voters() && !is_late {
-            if !self.core.draining {
-                self.core.draining = true;
-                tracing::info!("stopping: handing leadership over");
-                let ticket = self.core.group.next_ticket();
-                self.waiting.insert(ticket, Waiting::Drain);
-                self.core.group.step(Input::Transfer(ticket, None));
-                self.carry_out_all()?;
-            }
+        let mut leads = false;
+        if !is_late {
+            self.try_each_group(|server| {
+                leads |= server.hand_over_to_stop()?;
+                anyhow::Ok(())
+            })?;
+        }
+        if leads {
             return Ok(false);
         }
-        let waits_for_plane = self
-            .core
-            .group
-            .plane
-            .as_ref()
-            .and_then(quorumwire_group::Plane::waits_since);
-        let has_datagrams = self.datagrams.as_ref().is_some_and(|it| !it.are_idle());
-        let is_settled = self.core.group.proposals.is_empty()
-            && waits_for_plane.is_none()
-            && self.clients.are_idle()
-            && !has_datagrams;
+        let is_settled = self.cores().all(Core::is_settled) && self.clients.are_idle();
         if !is_settled && !is_late {
             return Ok(false); // about to be settled by the next leader
         }
@@ -58,8 +49,24 @@ impl Server {
                 "stopping: some requests were not answered, or leadership was not handed over, in time"
             );
         }
-        self.carry_out_effects();
+        self.each_group(Self::carry_out_effects);
         self.links.goodbye(now);
+        Ok(true)
+    }
+
+    /// Hands leadership of the group at hand over, if it is here and another can have it. Whether it is.
+    fn hand_over_to_stop(&mut self) -> anyhow::Result<bool> {
+        if !self.core.group.leads() || !self.has_other_voters() {
+            return Ok(false);
+        }
+        if !self.core.draining {
+            self.core.draining = true;
+            tracing::info!("stopping: handing leadership over");
+            let ticket = self.core.group.next_ticket();
+            self.upkeep.waiting.insert(ticket, Waiting::Drain);
+            self.core.group.step(Input::Transfer(ticket, None));
+            self.carry_out_all()?;
+        }
         Ok(true)
     }
 
@@ -68,12 +75,12 @@ impl Server {
         let now = self.core.group.now;
         let is_too_soon = |at: Now| now.0.saturating_sub(at.0) < HAND_OVER_FULL_INTERVAL;
         if !self.core.group.is_full {
-            self.handed_over_full_at = None;
+            self.upkeep.handed_over_full_at = None;
         } else if self.core.group.leads()
-            && !self.handed_over_full_at.is_some_and(is_too_soon)
+            && !self.upkeep.handed_over_full_at.is_some_and(is_too_soon)
             && self.others_can_store()
         {
-            self.handed_over_full_at = Some(now);
+            self.upkeep.handed_over_full_at = Some(now);
             tracing::warn!("the disk takes no writes: handing leadership over");
             let ticket = self.core.group.next_ticket(); // nobody waits for the answer
             self.core.group.step(Input::Transfer(ticket, None));
@@ -88,6 +95,15 @@ impl Server {
 
     fn has_other_voters(&self) -> bool {
         self.core.group.replica.membership().voters().count() > 1
+    }
+}
+
+impl<S: Service> Core<S> {
+    /// Whether nothing waits for an answer of the group.
+    fn is_settled(&self) -> bool {
+        let plane = self.group.plane.as_ref();
+        let waits_for_plane = plane.and_then(quorumwire_group::Plane::waits_since);
+        self.group.proposals.is_empty() && waits_for_plane.is_none() && S::is_idle(self)
     }
 }
 

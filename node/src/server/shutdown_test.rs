@@ -1,6 +1,6 @@
 //! A leader whose disk is full, and whose followers have room.
 use super::*;
-use crate::server::core::Core;
+use crate::server::kv::{Core, Server};
 use crate::server::plane_turn::tests::{carry_out, core_of};
 use crate::server::start::tests::Alone;
 use quorumwire_control::{Body, HardState, Message, Peer, SnapshotMeta, Stored};
@@ -104,7 +104,7 @@ fn a_leader_without_room_hands_over_and_tries_again_a_while_later() {
     const SHORT: Duration = Duration::from_millis(1);
     let mut alone = Alone::start(&[]);
     let server = &mut alone.server;
-    server.core = leader_behind_the_others();
+    *server.core = leader_behind_the_others();
     assert!(!hands_over(server, SHORT), "there is room");
     server.core.group.is_full = true;
     assert!(hands_over(server, SHORT));

@@ -3,16 +3,16 @@
 use super::Server;
 use super::backups::Backups;
 use super::clock;
-use super::core::Application;
 use super::freeing::Freeing;
+use super::service::Service;
 use crate::admin::AdminError;
 use crate::sparing::Sparing;
 use crate::stage::{Far, Stage, Told};
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, SnapshotMeta};
-use quorumwire_interfaces::{Frozen, GroupId, Index, Lineage, ReplicaId, Term};
-use quorumwire_kv::Discarded;
+use quorumwire_interfaces::{Application, Frozen, GroupId, Index, Lineage, ReplicaId, Term};
+use quorumwire_sessions::Sessions;
 use quorumwire_storage as storage;
 use quorumwire_wire::SnapshotHead;
 use std::io::{self, Write};
@@ -45,14 +45,17 @@ pub fn head_start(snapshot_log_bytes: u64, id: ReplicaId) -> u64 {
     u64::try_from((u128::from(snapshot_log_bytes) * u128::from(share)) >> 32).unwrap_or(0)
 }
 
-type Job = Box<dyn FnOnce() -> Event + Send>;
+/// A state that was made of a snapshot, and what that says of itself.
+type Restored<A> = Result<(SnapshotMeta, Box<Sessions<A>>), String>;
+
+type Job<A> = Box<dyn FnOnce() -> Event<A> + Send>;
 
 /// What a thread has finished.
-enum Event {
+enum Event<A> {
     Taken(Result<SnapshotMeta, String>),
     Read(Input),
     Stored(Input),
-    Installed(Index, Result<(SnapshotMeta, Box<Application>), String>),
+    Installed(Index, Restored<A>),
     /// Something was freed.
     Discarded,
     Digest(
@@ -63,14 +66,14 @@ enum Event {
 }
 
 /// The threads and what they are at.
-pub struct Snapshots {
+pub struct Snapshots<A> {
     group: GroupId,
     files: storage::Snapshots,
-    pieces: SyncSender<Job>,
-    writes: SyncSender<Job>,
-    results: Receiver<Event>,
+    pieces: SyncSender<Job<A>>,
+    writes: SyncSender<Job<A>>,
+    results: Receiver<Event<A>>,
     /// What a thread could not take is answered here.
-    refusals: Sender<Event>,
+    refusals: Sender<Event<A>>,
     wake: Arc<mio::Waker>,
     taking: bool,
     waiting: Vec<oneshot::Sender<Result<u64, AdminError>>>,
@@ -84,7 +87,7 @@ pub struct Snapshots {
     freeing: Freeing,
 }
 
-impl Snapshots {
+impl<A: Application + Default + 'static> Snapshots<A> {
     /// Starts the threads. `wake` has the event loop look at [`Server::take_snapshot_events`].
     pub fn start(
         files: storage::Snapshots,
@@ -149,7 +152,7 @@ impl Snapshots {
             membership: meta.membership.clone(),
             membership_index: meta.membership_index,
         };
-        let job: Job = Box::new(move || {
+        let job: Job<A> = Box::new(move || {
             let result = files.create(&head, |out| frozen.write(out));
             Event::Taken(result.map(|()| meta).map_err(|error| error.to_string()))
         });
@@ -168,7 +171,7 @@ impl Snapshots {
                 chunk,
             })
         };
-        let job: Job = Box::new(move || {
+        let job: Job<A> = Box::new(move || {
             let chunk = files
                 .read_chunk(last_index, offset, bytes_max)
                 .unwrap_or_else(|error| {
@@ -191,7 +194,7 @@ impl Snapshots {
                 stored: next_offset.is_some(),
             })
         };
-        let job: Job = Box::new(move || {
+        let job: Job<A> = Box::new(move || {
             let result = files.store_chunk(last_index, offset, bytes);
             if let Err(error) = &result
                 && STORE_FAILED.says(&error.to_string())
@@ -209,7 +212,7 @@ impl Snapshots {
         let files = self.files.clone();
         let stage = Arc::clone(&self.installing);
         stage.set(Far::of_bytes("installing a snapshot", 0, 0)); // it may wait behind pieces of others
-        let job: Job = Box::new(move || {
+        let job: Job<A> = Box::new(move || {
             let result = install(&files, (last_index, last_term), lineage, &stage);
             let result = result.map_err(|error| format!("{error:#}"));
             Event::Installed(last_index, result)
@@ -218,24 +221,20 @@ impl Snapshots {
     }
 
     /// Frees a store elsewhere: with many items it takes seconds.
-    fn discard(&mut self, store: Box<Application>) {
-        let bytes = store.inner().stats().memory_bytes;
+    fn discard(&mut self, store: Box<Sessions<A>>) {
+        let bytes = store.inner().memory_bytes();
         self.free_elsewhere(store, bytes);
     }
 
-    /// Frees what a store has thrown away: elsewhere, if it is much. What it was in work here.
-    pub fn free(&mut self, discarded: Discarded) -> usize {
-        let (bytes, work) = (discarded.bytes(), discarded.work());
-        if self.freeing.takes(bytes) && self.free_elsewhere(Box::new(discarded), bytes) {
-            return 0;
-        }
-        work // it is dropped by now
+    /// Frees what the application has thrown away: elsewhere, if it is much. False: it is freed by now.
+    pub fn free(&mut self, discarded: impl Send + 'static, bytes: u64) -> bool {
+        self.freeing.takes(bytes) && self.free_elsewhere(Box::new(discarded), bytes)
     }
 
     /// False: too much waits for that thread, and it was freed here.
     fn free_elsewhere(&mut self, what: Box<dyn Send>, bytes: u64) -> bool {
         let waiting = self.freeing.begin(what, bytes);
-        let job: Job = Box::new(move || {
+        let job: Job<A> = Box::new(move || {
             drop(waiting);
             Event::Discarded
         });
@@ -249,7 +248,7 @@ impl Snapshots {
         frozen: Box<dyn Frozen>,
         reply: oneshot::Sender<Result<(u64, String), AdminError>>,
     ) {
-        let job: Job = Box::new(move || {
+        let job: Job<A> = Box::new(move || {
             let mut hasher = Hasher::default();
             let result = frozen.write(&mut hasher).map_err(|error| error.to_string());
             Event::Digest(applied.0, result.map(|()| hasher.text()), reply)
@@ -259,7 +258,7 @@ impl Snapshots {
 
     /// Consensus has one piece under way for each member; but a disk that stands still for many terms has
     /// those of each before it. One too many is answered as if it had failed: it begins anew.
-    fn piece(&mut self, job: Job, refused: Event) {
+    fn piece(&mut self, job: Job<A>, refused: Event<A>) {
         match self.pieces.try_send(job) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
@@ -276,10 +275,10 @@ impl Snapshots {
     }
 }
 
-impl Server {
+impl<S: Service> Server<S> {
     /// Takes in what the snapshot threads have finished.
     pub fn take_snapshot_events(&mut self) -> anyhow::Result<()> {
-        while let Ok(event) = self.snapshots.results.try_recv() {
+        while let Ok(event) = self.upkeep.snapshots.results.try_recv() {
             match event {
                 Event::Taken(result) => self.snapshot_taken(result),
                 Event::Read(input) | Event::Stored(input) => self.core.group.step(input),
@@ -299,16 +298,16 @@ impl Server {
     }
 
     pub(super) fn snapshot_taken(&mut self, result: Result<SnapshotMeta, String>) {
-        self.snapshots.taking = false;
+        self.upkeep.snapshots.taking = false;
         let answer = match result {
             Ok(meta) => {
                 let last_index = meta.last_index;
                 tracing::info!(last_index = last_index.0, "snapshot taken");
                 self.core.counters.snapshots_taken += 1;
                 self.front.last_saved_s = clock::wall_ms() / 1000;
-                self.snapshots.fault = None;
-                self.snapshots.newest_at = Some(self.core.group.now);
-                self.snapshot_retry_at = None;
+                self.upkeep.snapshots.fault = None;
+                self.upkeep.snapshots.newest_at = Some(self.core.group.now);
+                self.upkeep.snapshot_retry_at = None;
                 self.core.group.step(Input::SnapshotTaken(meta));
                 self.core.journal.compact(last_index);
                 Ok(last_index.0)
@@ -318,12 +317,13 @@ impl Server {
                     tracing::error!(problem, "no snapshot could be taken; the log keeps growing");
                 }
                 self.core.counters.snapshots_failed += 1;
-                self.snapshots.fault = Some(format!("no snapshot could be taken: {problem}"));
-                self.snapshot_retry_at = Some(Now(self.core.group.now.0 + RETRY_PAUSE));
+                self.upkeep.snapshots.fault =
+                    Some(format!("no snapshot could be taken: {problem}"));
+                self.upkeep.snapshot_retry_at = Some(Now(self.core.group.now.0 + RETRY_PAUSE));
                 Err(AdminError::Failed(problem))
             }
         };
-        for reply in self.snapshots.waiting.drain(..) {
+        for reply in self.upkeep.snapshots.waiting.drain(..) {
             reply.send(answer.clone()).ok(); // gone: whoever asked has stopped waiting
         }
     }
@@ -331,7 +331,7 @@ impl Server {
     fn snapshot_installed(
         &mut self,
         last_index: Index,
-        result: Result<(SnapshotMeta, Box<Application>), String>,
+        result: Restored<S::Application>,
     ) -> anyhow::Result<()> {
         let meta = match result {
             Ok((meta, store)) => {
@@ -343,12 +343,12 @@ impl Server {
                 tracing::info!(last_index = last_index.0, "snapshot installed");
                 self.core.journal.begin_behind(last_index, meta.last_term)?;
                 let before = std::mem::replace(&mut self.core.group.store, store);
-                self.snapshots.discard(before);
+                self.upkeep.snapshots.discard(before);
                 self.core.group.applied = last_index;
                 self.core.group.committed = self.core.group.committed.max(last_index);
                 self.core.group.log_time = self.core.group.log_time.max(meta.log_time);
                 self.core.group.bytes_since_snapshot = 0;
-                self.snapshots.newest_at = Some(self.core.group.now);
+                self.upkeep.snapshots.newest_at = Some(self.core.group.now);
                 Some(meta)
             }
             Err(problem) => {
@@ -371,12 +371,12 @@ impl Server {
 }
 
 /// Makes a received snapshot durable and a store out of it.
-fn install(
+fn install<A: Application + Default>(
     files: &storage::Snapshots,
     (last_index, last_term): (Index, Term),
     lineage: Lineage,
     stage: &Stage,
-) -> anyhow::Result<(SnapshotMeta, Box<Application>)> {
+) -> anyhow::Result<(SnapshotMeta, Box<Sessions<A>>)> {
     let mut check = |read, of| stage.set(Far::of_bytes("checking a snapshot", read, of));
     let head = files.install_watched((last_index, last_term), lineage, &mut check)?;
     ensure!(
@@ -386,7 +386,7 @@ fn install(
     let file = files
         .open_watched(last_index, &mut check)?
         .context("it is gone right after it came")?;
-    let mut store = Box::new(Application::default());
+    let mut store = Box::<Sessions<A>>::default();
     let total = file.total_bytes();
     let restored = |read| stage.set(Far::of_bytes("restoring a snapshot", read, total));
     store.restore(&mut Told::new(file.body()?, restored))?;
@@ -398,12 +398,12 @@ fn busy() -> String {
 }
 
 /// A thread that does one job after the other.
-fn worker(
+fn worker<A: Send + 'static>(
     name: &str,
-    results: Sender<Event>,
+    results: Sender<Event<A>>,
     wake: Arc<mio::Waker>,
-) -> anyhow::Result<SyncSender<Job>> {
-    let (jobs_in, jobs) = mpsc::sync_channel::<Job>(PIECES_WAITING_MAX);
+) -> anyhow::Result<SyncSender<Job<A>>> {
+    let (jobs_in, jobs) = mpsc::sync_channel::<Job<A>>(PIECES_WAITING_MAX);
     let work = move || {
         while let Ok(job) = jobs.recv() {
             if results.send(job()).is_err() || wake.wake().is_err() {
@@ -444,11 +444,12 @@ impl Write for Hasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::kv::KeyValue;
     use crate::server::start::tests::Alone;
     use bytes::BytesMut;
     use quorumwire_control::{Entry, Ticket};
-    use quorumwire_interfaces::{Applied, Incarnation, LogTime, StateMachine as _};
-    use quorumwire_kv::{Command, Exptime, Key, Store, Written};
+    use quorumwire_interfaces::{Applied, Incarnation, LogTime};
+    use quorumwire_kv::{Command, Discarded, Exptime, Key, Store, Written};
     use quorumwire_storage::{MemoryDisk, Opened, Settings, open};
     use quorumwire_wire::{Membership, RecordKind, begin_record, finish_record};
     use std::sync::Mutex;
@@ -478,7 +479,7 @@ mod tests {
         }
     }
 
-    fn started() -> (mio::Poll, Snapshots) {
+    fn started() -> (mio::Poll, Snapshots<Store>) {
         let settings = Settings {
             cluster: "test".to_owned(),
             replica: ReplicaId(1),
@@ -498,7 +499,7 @@ mod tests {
     }
 
     /// Writes an entry into the log, and waits until it is there.
-    fn log_entry(server: &mut Server, index: u64, payload_bytes: usize) {
+    fn log_entry(server: &mut Server<KeyValue>, index: u64, payload_bytes: usize) {
         let mut block = BytesMut::new();
         let (term, at) = (Term(1), Index(index));
         let start = begin_record(&mut block, RecordKind::Command, GroupId(0), term, at);
@@ -521,7 +522,7 @@ mod tests {
     }
 
     /// Until this holds, which another thread brings about.
-    fn wait(server: &mut Server, mut holds: impl FnMut(&mut Server) -> bool) {
+    fn wait(server: &mut Server<KeyValue>, mut holds: impl FnMut(&mut Server<KeyValue>) -> bool) {
         let begun = Instant::now();
         let mut events = mio::Events::with_capacity(8);
         while !holds(server) {
@@ -540,7 +541,7 @@ mod tests {
         for index in 1..=9 {
             log_entry(server, index, 1_000_000);
         }
-        let segments = |server: &mut Server| {
+        let segments = |server: &mut Server<KeyValue>| {
             let journal = &server.core.journal;
             (
                 journal.segments(),
@@ -554,7 +555,12 @@ mod tests {
             last_term: Term(2),
             ..SnapshotHead::default()
         };
-        server.snapshots.files.create(&head, |_| Ok(())).unwrap();
+        server
+            .upkeep
+            .snapshots
+            .files
+            .create(&head, |_| Ok(()))
+            .unwrap();
         let meta = SnapshotMeta::from(&head);
         let installed = Ok((meta, Box::default()));
         server.snapshot_installed(Index(10), installed).unwrap();
@@ -567,7 +573,7 @@ mod tests {
         let (begun, has_begun) = mpsc::channel();
         let (may_go_on, go_on) = mpsc::channel::<()>();
         let digest = |_| Event::Digest(0, Ok(String::new()), oneshot::channel().0);
-        let slow: Job = Box::new(move || {
+        let slow: Job<Store> = Box::new(move || {
             begun.send(()).ok(); // nobody else waits
             digest(go_on.recv())
         });
@@ -587,9 +593,9 @@ mod tests {
     }
 
     /// A job for a thread that goes on only when told to.
-    fn slow_job() -> (Job, Receiver<()>, mpsc::Sender<()>) {
+    fn slow_job() -> (Job<Store>, Receiver<()>, mpsc::Sender<()>) {
         let (slow, has_begun, may_go_on) = Slow::new();
-        let job: Job = Box::new(move || {
+        let job: Job<Store> = Box::new(move || {
             slow.write(&mut io::sink()).ok(); // it only takes its time
             Event::Discarded
         });
@@ -627,26 +633,32 @@ mod tests {
         store.take_discarded().unwrap()
     }
 
+    /// Whether a thread frees it.
+    fn free(snapshots: &mut Snapshots<Store>, discarded: Discarded) -> bool {
+        let bytes = discarded.bytes();
+        snapshots.free(discarded, bytes)
+    }
+
     /// Whoever fills and flushes again and again does not outrun it.
     #[test]
     fn what_is_thrown_away_waits_for_a_thread_up_to_a_limit() {
         let (_poll, mut snapshots) = started();
         assert!(
-            snapshots.free(thrown_away(1)) > 0,
+            !free(&mut snapshots, thrown_away(1)),
             "little is freed at once"
         );
         let (slow, has_begun, may_go_on) = slow_job();
         snapshots.pieces.try_send(slow).unwrap();
         has_begun.recv().unwrap();
-        assert_eq!(snapshots.free(thrown_away(400)), 0);
-        assert_eq!(snapshots.free(thrown_away(200)), 0);
-        assert!(snapshots.free(thrown_away(100)) >= 100 * 256);
+        assert!(free(&mut snapshots, thrown_away(400)));
+        assert!(free(&mut snapshots, thrown_away(200)));
+        assert!(!free(&mut snapshots, thrown_away(100)));
         drop(may_go_on);
         for _ in 0..3 {
             let event = snapshots.results.recv().unwrap();
             assert!(matches!(event, Event::Discarded));
         }
-        assert_eq!(snapshots.free(thrown_away(400)), 0);
+        assert!(free(&mut snapshots, thrown_away(400)));
         // The queue is full.
         let (slow, has_begun, may_go_on) = slow_job();
         snapshots.pieces.send(slow).unwrap();
@@ -654,7 +666,7 @@ mod tests {
         for _ in 0..PIECES_WAITING_MAX {
             snapshots.read(ReplicaId(2), Index(5), 0, 10);
         }
-        assert!(snapshots.free(thrown_away(100)) > 0);
+        assert!(!free(&mut snapshots, thrown_away(100)));
         drop(may_go_on);
     }
 

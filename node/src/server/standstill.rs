@@ -1,8 +1,9 @@
 //! Why writes are refused, or wait, and for whom; and whether a clock is wrong. For people: decides nothing.
 use super::clock;
 use super::core::Core;
+use super::service::Service;
 use quorumwire_control::{LOG_TIME_FAULT_MS, Now, Status};
-use quorumwire_interfaces::{Index, StateMachine as _};
+use quorumwire_interfaces::Index;
 use quorumwire_wire::{CommitQuorum, MemberRole};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ impl LastCommit {
     }
 }
 
-impl Core {
+impl<S: Service> Core<S> {
     /// Looks at how far writes have come, and at the clock.
     pub fn watch_commits_and_clock(&mut self) {
         let index = self.group.replica.commit_index();
@@ -70,13 +71,7 @@ impl Core {
         if self.group.leads() {
             return self.group.clock.ahead_ms(self.group.now);
         }
-        let ahead_ms = self
-            .group
-            .store
-            .inner()
-            .log_time()
-            .0
-            .saturating_sub(clock::wall_ms());
+        let ahead_ms = self.group.told_time().0.saturating_sub(clock::wall_ms());
         i64::try_from(ahead_ms).unwrap_or(i64::MAX)
     }
 

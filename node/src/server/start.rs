@@ -5,57 +5,53 @@ use super::attention::Attention;
 use super::budget::Budget;
 use super::busy_poll::BusyPoll;
 use super::choose_plane::choose_plane;
-use super::clients::{Clients, Protocol};
-use super::core::{Application, Core};
+use super::clients::{Clients, Listener, Protocol};
+use super::core::Core;
 use super::counters::LoopCounters;
-use super::datagrams::Datagrams;
 use super::earlier_plane::EarlierPlaneOff;
-use super::folder::{Folder, memory_of};
+use super::folder::memory_of;
 use super::front::{Front, Identity};
+use super::groups::{Other, Upkeep, group_at};
 use super::how_far::HowFar;
-use super::journal::Journal;
-use super::left_out::OwnPlace;
+use super::kv::KeyValue;
 use super::links::Links;
-use super::member_mark::{has_forgotten, holder_of_restored, is_marked, mark_as_member};
-use super::memory::MemoryOption;
-use super::snapshots::{self, Snapshots};
+use super::member_mark::mark_as_member;
+use super::plane::{Hosting, Plane};
+use super::remembered::{Memory, lock_folder, open_all};
+use super::service::{Native, Service};
+use super::snapshots;
 use super::term_keys::TermKeys;
 use super::{
-    Addresses, GROUP, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_DATAGRAMS,
-    TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK, TOKEN_OWN, TOKEN_PEERS, TOKEN_REDIS, TOKEN_WAKE, clock,
-    priority,
+    Addresses, HOUSEKEEPING_INTERVAL, Server, TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK,
+    TOKEN_FIRST_LISTENER, TOKEN_PEERS, TOKEN_WAKE, clock, priority,
 };
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle, AdminPort, AdminService, AdminTls};
 use crate::descriptors;
 use crate::logging;
-use crate::options::{Durability, OnFollower, ServerOptions};
+use crate::options::{OnFollower, ServerOptions};
 use crate::planes::PlaneChoice;
 use crate::privileges;
 use crate::service_manager::ServiceManager;
-use crate::stage::{Far, Told};
 use crate::tls::ServerTls;
 use anyhow::Context;
-use mio::net::{TcpListener, UdpSocket};
-use mio::{Interest, Poll, Registry, Waker};
-use quorumwire_control::{
-    Config, Entry, HardState, Now, Peer, Promise, Replica, SnapshotMeta, Stored,
-};
-use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime, ReplicaId};
-use quorumwire_storage::{
-    self as storage, FolderDisk, LogWriter, Opened, Part, Ready, Settings, open_memory,
-};
+use mio::net::TcpListener;
+use mio::{Interest, Poll, Registry, Token, Waker};
+use quorumwire_control::{Config, Now, Peer, Promise, Replica};
+use quorumwire_interfaces::{Application, GroupId, Incarnation, Index, Lineage, LogTime};
 use quorumwire_wire::{Membership, peer};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::iter;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::time::Duration;
 
+/// Where native clients of a second group connect: an option for tests, which nobody is shown.
+pub const SECOND_GROUP: &str = "second-group-listen-client";
 /// File in the data folder that says where HTTP is served, while it is.
 pub const HTTP_ADDRESS_FILE: &str = "http-address";
 /// Append messages with entries on their way to one follower.
@@ -75,16 +71,32 @@ const ENGAGE_WINDOW: u64 = 4096;
 const ACCEPT_QUEUE_MAX: i32 = 4096;
 /// Bytes taken from a client's socket at once.
 const SCRATCH_BYTES: usize = 256 << 10;
-/// A start that waits looks this often whether it is to stop.
-const STOP_LOOKED_AT: Duration = Duration::from_millis(50);
 /// A connection on which nothing was said says so this often.
 const KEEPALIVES_PER_ELECTION_TIMEOUT: u32 = 5;
 /// A connection on which nothing came for so many election timeouts is dead.
 const SILENCE_ELECTION_TIMEOUTS: u32 = 4;
 
-/// Serves until the process is told to stop by SIGTERM or SIGINT. An error means it could not start,
-/// or could not go on.
+/// A replica of the key-value store, for memcached, Redis and native clients. Serves until the process is
+/// told to stop by SIGTERM or SIGINT. An error means it could not start, or could not go on.
 pub fn run(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<()> {
+    serve::<KeyValue>(options, admin)
+}
+
+/// The same of a replica of an application of the caller's. Its clients speak the native protocol, which is
+/// that of the client library. The ports of other protocols are not opened.
+pub fn run_application<A>(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<()>
+where
+    A: Application + Default + 'static,
+{
+    serve::<Native<A>>(options, admin)
+}
+
+/// What a server of this speaks with clients.
+fn protocols<S: Service>() -> impl Iterator<Item = Protocol> {
+    S::PROTOCOLS.iter().copied().chain([Protocol::Native])
+}
+
+fn serve<S: Service>(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -97,39 +109,32 @@ pub fn run(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<
     logging::start_writing()?;
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
-    let disk = lock_folder(options)?;
+    let groups = groups_of(options);
+    let disks = groups.iter().map(|group| lock_folder(options, *group));
+    let disks = disks.collect::<anyhow::Result<Vec<_>>>()?;
     // Whatever may be refused is refused before the folder is claimed for this cluster and replica.
-    let tls = check(options)?;
-    let memory = open(options, disk, &waker)?;
+    let tls = check::<S>(options)?;
+    let mut service_manager = ServiceManager::of_this_process();
+    let mut how_far = HowFar::default();
+    let mut is_at = |far| how_far.starts(clock::now(), far, &mut service_manager);
+    let memories = open_all(options, disks, &waker, &mut is_at)?;
 
     let peers = bind(options.listen_peer, "listen-peer")?;
-    let clients = bind(options.listen_memcached, "listen-memcached")?;
-    let redis = bind(options.listen_redis, "listen-redis")?;
-    let own = bind(options.listen_client, "listen-client")?;
+    let clients = bind_clients::<S>(options)?;
     let http_listener = std::net::TcpListener::bind(options.listen_http).with_context(|| {
         format!(
             "option listen-http: cannot listen on {}",
             options.listen_http
         )
     })?;
-    let addresses = Addresses {
-        peer: options.peer_address(peers.local_addr()?),
-        memcached: options.memcached_address(clients.local_addr()?),
-        redis: options.redis_address(redis.local_addr()?),
-        own: options.client_address(own.local_addr()?),
-        http: options.http_address(http_listener.local_addr()?),
-    };
+    let addresses = Addresses::of(options, &peers, &clients, http_listener.local_addr()?)?;
     let admin_tls = tls.clients.as_ref().map(AdminTls::new);
     let (requests_in, requests) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
     let handle = AdminHandle::new(requests_in, Arc::clone(&waker));
-    let mut server = join(
-        options,
-        memory,
-        (poll, &waker),
-        (peers, clients, redis, own),
-        addresses,
-        &stop,
-    )?;
+    let mut server = join::<S>(options, memories, poll, (peers, clients), addresses, &stop)?;
+    server.service_manager = service_manager;
+    server.how_far = how_far;
+    server.how_far.begun_behind = Some(server.core.group.applied);
     server.admin = requests;
     server.stop = stop;
     server.reload = reload;
@@ -152,7 +157,7 @@ pub fn run(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<
         peer = server.addresses.peer,
         memcached = server.addresses.memcached,
         redis = server.addresses.redis,
-        client = server.addresses.own,
+        client = server.addresses.native,
         http = server.addresses.http,
         peer_tls = options.peer_tls.is_some(),
         client_tls = options.client_tls.is_some(),
@@ -163,36 +168,8 @@ pub fn run(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<
     result.inspect(|()| tracing::info!("stopped"))
 }
 
-/// What was found in the data folder.
-struct Memory {
-    folder: Folder,
-    incarnation: Incarnation,
-    journal: Journal,
-    stored: Stored,
-    store: Box<Application>,
-    snapshots: Snapshots,
-    /// What the process before this one has promised.
-    earlier: EarlierPromise,
-    past: Past,
-    service_manager: ServiceManager,
-    how_far: HowFar,
-}
-
-fn group_folder(options: &ServerOptions) -> PathBuf {
-    options.dir.join(format!("group-{GROUP}"))
-}
-
-/// Makes the data folder if it is missing, and keeps other processes out of it.
-fn lock_folder(options: &ServerOptions) -> anyhow::Result<Arc<FolderDisk>> {
-    privileges::make_folder(&options.dir)?;
-    let folder = group_folder(options);
-    let disk = FolderDisk::open(&folder);
-    let disk = disk.with_context(|| format!("option dir: data folder {}", folder.display()))?;
-    Ok(Arc::new(disk))
-}
-
 /// Reads every file that the options name, and looks whether their addresses can be listened on.
-fn check(options: &ServerOptions) -> anyhow::Result<ServerTls> {
+fn check<S: Service>(options: &ServerOptions) -> anyhow::Result<ServerTls> {
     let tls = options.load_tls()?;
     options.load_accounts()?;
     if options.secret_file.is_some() {
@@ -200,7 +177,10 @@ fn check(options: &ServerOptions) -> anyhow::Result<ServerTls> {
     }
     for (option, address) in options.listen_addresses() {
         // That of a plane is looked at by the plane, which may need none.
-        if option != "listen-plane" {
+        let is_for_clients = |protocol: Protocol| protocol.listen().0 == option;
+        let is_served =
+            protocols::<S>().any(is_for_clients) || !Protocol::ALL.into_iter().any(is_for_clients);
+        if option != "listen-plane" && is_served {
             try_address(address)
                 .with_context(|| format!("option {option}: cannot listen on {address}"))?;
         }
@@ -215,358 +195,198 @@ fn try_address(address: SocketAddr) -> io::Result<()> {
     socket.bind(&address.into())
 }
 
-fn open(
-    options: &ServerOptions,
-    disk: Arc<FolderDisk>,
-    waker: &Arc<Waker>,
-) -> anyhow::Result<Memory> {
-    let folder = group_folder(options);
-    let in_folder = || format!("option dir: data folder {}", folder.display());
-    let settings = Settings {
-        cluster: options.cluster.clone(),
-        replica: options.id,
-        group: GROUP,
-        new_incarnation: Incarnation(random_number()?.max(1)),
-        segment_bytes: options.segment_bytes,
-        promise: options.lease,
-        lineage: Lineage::default(),
-    };
-    let mut fault = None;
-    let mut service_manager = ServiceManager::of_this_process();
-    let mut how_far = HowFar::default();
-    let mut is_at = |far| how_far.starts(clock::now(), far, &mut service_manager);
-    let mut opened = |disk: Arc<FolderDisk>| match options.durability {
-        Durability::Memory => open_memory(disk, &settings).map(Opened::Ready),
-        Durability::Sync => {
-            let mut watch = |part, read, of| is_at(how_far_read(part, read, of));
-            storage::open_watched(disk, settings.clone(), &mut watch)
-        }
-    };
-    let ready = match opened(Arc::clone(&disk)).with_context(in_folder)? {
-        Opened::Ready(ready) => ready,
-        Opened::Damaged(damaged) => {
-            tracing::error!(
-                what = damaged.what(),
-                "the data folder is damaged: it is put aside, and the other replicas bring this one up to date"
-            );
-            fault = Some(format!("started over after damage: {}", damaged.what()));
-            mark_as_member(&options.dir, None)?;
-            let again = Incarnation(random_number()?.max(1));
-            damaged.start_over(again).with_context(in_folder)?
-        }
-    };
-    for note in &ready.notes {
-        tracing::warn!(note, "data folder");
-    }
-    let past = Past::of(options, &ready, fault)?;
-    if options.join && !ready.fresh {
-        tracing::info!(
-            lineage = %ready.lineage,
-            "option join has no effect: this data folder already belongs to a member"
-        );
-    }
-    let store = restore(&ready, &mut is_at)?;
-    let log = match options.durability {
-        Durability::Memory => None,
-        Durability::Sync => {
-            let wake = Arc::clone(waker);
-            // A failed wake can only mean that the event loop is gone.
-            Some(LogWriter::start(
-                ready.log,
-                Box::new(move || drop(wake.wake())),
-            )?)
-        }
-    };
-    Ok(Memory {
-        folder: Folder::new(disk, settings, ready.lineage),
-        incarnation: ready.incarnation,
-        journal: Journal::new(log),
-        stored: to_control(ready.stored, ready.fresh),
-        store,
-        snapshots: Snapshots::start(ready.snapshots, GROUP, Arc::clone(waker))?,
-        earlier: EarlierPromise {
-            lasts: ready.promised,
-        },
-        past,
-        service_manager,
-        how_far,
-    })
-}
-
-fn how_far_read(part: Part, read: u64, of: u64) -> Far {
-    let what = match part {
-        Part::Log => "reading the log",
-        Part::Snapshot => "checking the snapshot",
-    };
-    Far::of_bytes(what, read, of)
-}
-
-/// What the folder says of what this replica was before.
-struct Past {
-    /// It was a member before, or is of a cluster that begins with another replica's data, and holds nothing.
-    amnesiac: bool,
-    /// It was a member, in this life or in one that it has forgotten.
-    was_member: bool,
-    /// What is wrong with the folder, for people.
-    fault: Option<String>,
-}
-
-impl Past {
-    fn of(options: &ServerOptions, ready: &Ready, damage: Option<String>) -> anyhow::Result<Self> {
-        let holds_nothing = ready.stored.snapshot.is_none() && ready.stored.entries.is_empty();
-        // The lineage outlives a life, wherever the mark of it is.
-        let has_forgotten = has_forgotten(&options.dir, ready.incarnation)?
-            || ready.fresh && ready.lineage.is_known();
-        let amnesiac = holds_nothing && has_forgotten;
-        // Once the data have come the mark is of no member that waits for them, but of one like others.
-        let holder = holder_of_restored(&options.dir)?.filter(|_| !ready.lineage.is_known());
-        let waits_for = holder.filter(|_| amnesiac);
-        let forgot = match waits_for {
-            Some(holder) => Some(waits_for_restored(options.id, holder)),
-            None if amnesiac => {
-                tracing::warn!(
-                    "this replica was a member and remembers nothing of it: it counts for nothing until the \
-                     others have brought it up to date. If all of them have lost their memory, their data is \
-                     gone; remove their folders to begin anew"
-                );
-                Some(
-                    "it was a member and remembers nothing: it counts for nothing until the others have brought \
-                     it up to date; if all have forgotten, the data is gone"
-                        .to_owned(),
-                )
-            }
-            None => None,
-        };
-        let was_here = amnesiac || !ready.fresh && is_marked(&options.dir)?;
-        Ok(Self {
-            amnesiac,
-            was_member: was_here && holder.is_none(),
-            fault: damage.or(forgot),
+/// Where clients connect. Those of a group behind the first speak the native protocol.
+fn bind_clients<S: Service>(options: &ServerOptions) -> anyhow::Result<Vec<Listener>> {
+    let of_first = protocols::<S>().map(|protocol| {
+        let (option, address) = protocol.listen();
+        (option, address(options), protocol, 0)
+    });
+    let second = options.second_group;
+    let of_second = second.map(|address| (SECOND_GROUP, address, Protocol::Native, 1));
+    let listen = |(option, address, protocol, group)| {
+        Ok(Listener {
+            socket: bind(address, option)?,
+            protocol,
+            group,
         })
-    }
+    };
+    of_first.chain(of_second).map(listen).collect()
+}
 
-    const fn place(&self) -> OwnPlace {
-        OwnPlace {
-            was_member: self.was_member,
-            has_forgotten: self.amnesiac && self.was_member,
-            is_data_gone: false,
+impl Addresses {
+    /// Where native clients of the group at this place connect.
+    fn native_of(&self, place: usize) -> &str {
+        match place.checked_sub(1) {
+            None => &self.native,
+            Some(further) => self.further_native.get(further).map_or("", String::as_str),
         }
     }
-}
 
-/// Tells people that a folder which `quorumwire restore` has prepared has no data yet, and gives the fault.
-fn waits_for_restored(me: ReplicaId, holder: ReplicaId) -> String {
-    if me == holder {
-        tracing::warn!(
-            "quorumwire restore was cut short in this folder: stop this replica, empty the folder, and run it again"
-        );
-        return "quorumwire restore was cut short in its folder: stop it, empty the folder, and run that again"
-            .to_owned();
-    }
-    tracing::info!(
-        holder = holder.0,
-        "this folder was prepared by quorumwire restore: waiting for the replica that holds the data"
-    );
-    format!("it waits for replica {holder}, which holds what was restored, to bring it the data")
-}
-
-/// What the folder says of the promises of the process before this one.
-struct EarlierPromise {
-    lasts: Duration,
-}
-
-impl EarlierPromise {
-    /// If `lease-ms` was longer before this start, a leader may count on the votes of the process before for
-    /// longer than this one will promise: waits until that has passed. Gives the moment from which the
-    /// present promise counts. Until then nothing was said by this process, and since `off` nothing by
-    /// another.
-    fn wait_out(
-        &self,
-        folder: &Folder,
-        off: &EarlierPlaneOff,
-        life: Incarnation,
-        stop: &AtomicBool,
-    ) -> anyhow::Result<Now> {
-        if self.lasts > folder.promise() {
-            wait_out_promise(off.now(), self.lasts, stop)?;
-            let noted = folder.shorten_promise(life);
-            noted.context("option dir: noting the shorter promise")?;
+    fn of(
+        options: &ServerOptions,
+        peers: &TcpListener,
+        clients: &[Listener],
+        http: SocketAddr,
+    ) -> io::Result<Self> {
+        let mut addresses = Self {
+            peer: options.peer_address(peers.local_addr()?),
+            http: options.http_address(http),
+            ..Self::default()
+        };
+        for listener in clients {
+            let bound = listener.socket.local_addr()?;
+            match (listener.protocol, listener.group) {
+                (Protocol::Memcached, _) => addresses.memcached = options.memcached_address(bound),
+                (Protocol::Redis, _) => addresses.redis = options.redis_address(bound),
+                (Protocol::Native, 0) => addresses.native = options.client_address(bound),
+                (Protocol::Native, _) => {
+                    let at = SocketAddr::new(options.listen_client.ip(), bound.port());
+                    addresses.further_native.push(at.to_string());
+                }
+            }
         }
-        Ok(off.now())
+        Ok(addresses)
     }
 }
 
-fn wait_out_promise(now: Now, promised: Duration, stop: &AtomicBool) -> anyhow::Result<()> {
-    tracing::info!(
-        ms = u64::try_from(promised.as_millis()).unwrap_or(u64::MAX),
-        "lease-ms was longer before: waiting until the old promise has passed"
-    );
-    let until = now.0.saturating_add(promised);
-    while let Some(left) = until.checked_sub(clock::now().0).filter(|t| !t.is_zero()) {
-        anyhow::ensure!(
-            !stop.load(Ordering::Relaxed),
-            "stopped before a longer promise had passed"
-        );
-        std::thread::sleep(left.min(STOP_LOOKED_AT));
+/// Has the event loop told of connections that wait.
+fn watch(peers: &mut TcpListener, clients: &mut [Listener], registry: &Registry) -> io::Result<()> {
+    registry.register(peers, TOKEN_PEERS, Interest::READABLE)?;
+    for (listener, token) in clients.iter_mut().zip(TOKEN_FIRST_LISTENER..) {
+        registry.register(&mut listener.socket, Token(token), Interest::READABLE)?;
     }
     Ok(())
 }
 
-fn restore(ready: &Ready, is_at: &mut dyn FnMut(Far)) -> anyhow::Result<Box<Application>> {
-    let mut store = Box::new(Application::default());
-    if let Some(head) = &ready.stored.snapshot {
-        let index = head.last_index;
-        tracing::info!(last_index = index.0, "restoring the snapshot");
-        let mut check = |read, of| is_at(how_far_read(Part::Snapshot, read, of));
-        let file = ready.snapshots.open_watched(index, &mut check)?;
-        let file = file.context("the newest snapshot is gone")?;
-        let total = file.total_bytes();
-        let restored = |read| is_at(Far::of_bytes("restoring the snapshot", read, total));
-        store
-            .restore(&mut Told::new(file.body()?, restored))
-            .context("restoring the newest snapshot")?;
-    }
-    Ok(store)
-}
-
-fn to_control(stored: storage::Stored, new_life: bool) -> Stored {
-    Stored {
-        hard_state: HardState::from_proto(&stored.hard_state),
-        snapshot: stored.snapshot.as_ref().map(SnapshotMeta::from),
-        entries: stored
-            .entries
-            .into_iter()
-            .map(|entry| Entry {
-                index: entry.index,
-                term: entry.term,
-                kind: entry.kind,
-                block: entry.block,
-                start: entry.start,
-                end: entry.end,
-            })
-            .collect(),
-        new_life,
-    }
-}
-
-/// For replicas, memcached clients, Redis clients and clients of the own protocol.
-type Listeners = (TcpListener, TcpListener, TcpListener, TcpListener);
-
-/// Has the event loop told of connections that wait.
-fn watch((peers, clients, redis, own): &mut Listeners, registry: &Registry) -> io::Result<()> {
-    registry.register(peers, TOKEN_PEERS, Interest::READABLE)?;
-    registry.register(clients, TOKEN_CLIENTS, Interest::READABLE)?;
-    registry.register(redis, TOKEN_REDIS, Interest::READABLE)?;
-    registry.register(own, TOKEN_OWN, Interest::READABLE)
-}
-
-/// What other replicas are told of this one, but for its plane.
-fn hello(
+/// What other replicas are told of this one.
+fn hello<S: Service>(
     options: &ServerOptions,
     incarnation: Incarnation,
     addresses: &Addresses,
-    promise: &Promise,
-) -> peer::Hello {
-    peer::Hello {
+    groups: &[Other<S>],
+    (promise, is_amnesiac): (Promise, bool),
+) -> anyhow::Result<peer::Hello> {
+    let (first, _) = groups.first().context("a server has a group")?;
+    let mut hello = peer::Hello {
         peer_address: addresses.peer.clone(),
         client_address: addresses.memcached.clone(),
         redis_address: addresses.redis.clone(),
-        own_address: addresses.own.clone(),
+        own_address: addresses.native.clone(),
         http_address: addresses.http.clone(),
         promise_us: u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX),
         clock_drift_ppm: promise.clock_drift_ppm,
         keeps_wall_clock: promise.keeps_wall_clock,
+        lineage: quorumwire_wire::lineage_to_proto(first.group.replica.lineage()),
+        memory: memory_of(&first.group.replica).into(),
+        settings: alike::settings(options, !is_amnesiac),
+        plane_address: plane_address(first),
         ..quorumwire_wire::hello(&options.cluster, options.id.0, incarnation.0)
+    };
+    for (place, (core, _)) in groups.iter().enumerate().skip(1) {
+        hello.further_groups.push(peer::FurtherGroup {
+            own_address: addresses.native_of(place).to_owned(),
+            plane_address: plane_address(core),
+        });
     }
-}
-
-/// Joins the parts into a server that has not turned yet.
-fn join(
-    options: &ServerOptions,
-    memory: Memory,
-    (poll, _waker): (Poll, &Arc<Waker>),
-    mut listeners: Listeners,
-    addresses: Addresses,
-    stop: &AtomicBool,
-) -> anyhow::Result<Server> {
-    let snapshot = memory.stored.snapshot.as_ref();
-    let applied = snapshot.map_or(Index(0), |meta| meta.last_index);
-    let log_time = snapshot.map_or(LogTime(0), |meta| meta.log_time);
-    let config = config(options, &memory, &addresses)?;
-    let registry = poll.registry();
-    watch(&mut listeners, registry)?;
-    let (peers, clients, redis, own) = listeners;
-    let mut hello = hello(options, memory.incarnation, &addresses, &config.promise());
-    let udp = bind_memcached_udp(options, clients.local_addr()?)?;
-    let term_keys = agree_on_keys(options)?;
-    let agreed = term_keys.as_ref().map(TermKeys::pair);
-    let earlier_off = EarlierPlaneOff::wait_for(&options.dir, stop)?;
-    let data_plane = choose_plane(options, registry, udp.as_ref(), agreed, &earlier_off)?;
-    let now = (memory.earlier).wait_out(&memory.folder, &earlier_off, memory.incarnation, stop)?;
-    let replica = Replica::new(config, now, memory.stored)
-        .context("what the data folder holds contradicts itself")?;
-    hello.lineage = quorumwire_wire::lineage_to_proto(replica.lineage());
-    hello.memory = memory_of(&replica).into();
-    hello.settings = alike::settings(options, !memory.past.amnesiac);
-    let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
-    if let Some((_, hosting)) = &data_plane {
+    if first.hosting.is_some() {
         hello.settings.extend(alike::secrets(&options.load_keys()?));
         if options.peer_tls.is_some() && !options.listen_plane.ip().is_loopback() {
             tracing::warn!("packets of the data plane are authenticated, not encrypted");
         }
-        hello.plane_address = hosting.endpoint.to_string();
     }
-    let front = open_front(options, &hello, now)?;
+    Ok(hello)
+}
+
+/// Where others reach the group's plane; empty: it has none.
+fn plane_address<S: Service>(core: &Core<S>) -> String {
+    let hosting = core.hosting.as_ref();
+    hosting.map_or_else(String::new, |hosting| hosting.endpoint.to_string())
+}
+
+/// The groups of a server with these options.
+fn groups_of(options: &ServerOptions) -> Vec<GroupId> {
+    let count = 1 + usize::from(options.second_group.is_some());
+    (0..count).map(group_at).collect()
+}
+
+/// Joins the parts into a server that has not turned yet.
+fn join<S: Service>(
+    options: &ServerOptions,
+    memories: Vec<Memory<S::Application>>,
+    poll: Poll,
+    (mut peers, mut listeners): (TcpListener, Vec<Listener>),
+    addresses: Addresses,
+    stop: &AtomicBool,
+) -> anyhow::Result<Server<S>> {
+    let registry = poll.registry();
+    watch(&mut peers, &mut listeners, registry)?;
+    let first = listeners.first().map(|it| it.socket.local_addr());
+    let service = S::open(options, first.transpose()?, registry)?;
+    let keys = memories.iter().map(|_| agree_on_keys(options));
+    let keys = keys.collect::<anyhow::Result<Vec<_>>>()?;
+    let agreed: Vec<_> = keys.iter().flatten().map(TermKeys::pair).collect();
+    let earlier_off = EarlierPlaneOff::wait_for(&options.dir, stop)?;
+    let udp = service.socket().transpose()?;
+    let planes = choose_plane(
+        options,
+        &groups_of(options),
+        registry,
+        udp.as_ref(),
+        &agreed,
+        S::Application::work_max_of,
+        &earlier_off,
+    )?;
+    let incarnation = memories[0].incarnation;
+    let promise = config(options, group_at(0), &memories[0], &addresses)?.promise();
+    let said = (promise, memories[0].past.amnesiac);
+    let start_fault = memories.iter().find_map(|it| it.past.fault.clone());
+    let services = [service].into_iter().chain(iter::repeat_with(S::default));
+    let planes = planes
+        .into_iter()
+        .map(Some)
+        .chain(iter::repeat_with(|| None));
+    let parts = services.zip(keys).zip(planes);
+    let mut groups = Vec::new();
+    for (place, (memory, ((service, keys), plane))) in memories.into_iter().zip(parts).enumerate() {
+        let group = Joining {
+            place,
+            memory,
+            service,
+            keys,
+            plane,
+        };
+        groups.push(group.join(options, &addresses, &earlier_off, stop)?);
+    }
+    let hello = hello(options, incarnation, &addresses, &groups, said)?;
+    let front = open_front(options, &hello)?;
+    let mut groups = groups.into_iter();
+    let (core, upkeep) = groups.next().context("a server has a group")?;
     let mut links = open_links(options, hello, peers, registry)?;
-    links.set_committed(replica.committed_members());
-    let listeners = vec![
-        (clients, Protocol::Memcached),
-        (redis, Protocol::Redis),
-        (own, Protocol::Own),
-    ];
+    links.set_committed(core.group.replica.committed_members());
     let mut clients = open_clients(options, listeners, registry)?;
     clients.lets_everybody_in = front.accounts.is_none();
-    let commit_index = replica.commit_index();
-    let mut core = Core::new(replica, memory.journal, GROUP, now);
-    core.group.store = memory.store;
-    core.group.applied = applied;
-    core.group.committed = commit_index;
-    core.group.log_time = log_time;
-    core.group.bytes_since_snapshot = snapshots::head_start(options.snapshot_log_bytes, options.id);
-    if let Some((plane, hosting)) = data_plane {
-        core.group.plane = Some(plane);
-        core.hosting = Some(hosting);
-    }
-    core.term_keys = term_keys;
-    core.lent.reads = options.memcached_udp && options.plane_reads && options.lease_reads;
-    core.place = memory.past.place();
-    (core.group.forwards).begin(random_number()?, random_number()? >> 1);
-    core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
+    let now = core.group.now;
     let mut server = Server {
         options: options.clone(),
         addresses,
-        incarnation: memory.incarnation,
-        folder: memory.folder,
-        start_fault: memory.past.fault,
+        incarnation,
+        start_fault,
         poll,
         core,
+        upkeep,
+        others: groups.collect(),
+        at_hand: 0,
         budget: Budget::new(options.election_timeout),
         links,
         clients,
         front,
-        datagrams,
-        snapshots: memory.snapshots,
         admin: mpsc::sync_channel(0).1,
-        waiting: BTreeMap::new(),
         address_book: AddressBook::default(),
         link_events: Vec::new(),
         scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
         carrying: Vec::new(),
         applying: Vec::new(),
-        turns_put_off: 0,
         reply: Vec::new(),
-        snapshot_retry_at: None,
-        ready_once_applied: commit_index,
         started: now,
         next_housekeeping: Now(now.0 + HOUSEKEEPING_INTERVAL),
         attention: Attention::new(now),
@@ -577,28 +397,84 @@ fn join(
         expiries: Vec::new(),
         next_expiry_warning: Now::default(),
         draining_since: None,
-        handed_over_full_at: None,
-        service_manager: memory.service_manager,
-        how_far: memory.how_far,
+        service_manager: ServiceManager::of_this_process(),
+        how_far: HowFar::default(),
         is_removal_told: false,
-        memory_option: MemoryOption::default(),
         counters: LoopCounters::default(),
     };
-    server.how_far.begun_behind = Some(applied);
-    server.note_settings();
-    let membership = server.core.group.replica.membership().clone();
-    server.membership_changed(&membership)?;
+    server.each_group(S::begin);
+    server.try_each_group(|server| {
+        let membership = server.core.group.replica.membership().clone();
+        server.membership_changed(&membership)
+    })?;
     Ok(server)
 }
 
-fn open_front(options: &ServerOptions, hello: &peer::Hello, now: Now) -> anyhow::Result<Front> {
+/// What a group is made of.
+struct Joining<S: Service> {
+    /// In the list of the server's.
+    place: usize,
+    memory: Memory<S::Application>,
+    service: S,
+    keys: Option<TermKeys>,
+    plane: Option<(Plane, Hosting)>,
+}
+
+impl<S: Service> Joining<S> {
+    fn join(
+        self,
+        options: &ServerOptions,
+        addresses: &Addresses,
+        earlier_off: &EarlierPlaneOff,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Other<S>> {
+        let (memory, group) = (self.memory, group_at(self.place));
+        let snapshot = memory.stored.snapshot.as_ref();
+        let applied = snapshot.map_or(Index(0), |meta| meta.last_index);
+        let log_time = snapshot.map_or(LogTime(0), |meta| meta.log_time);
+        let config = config(options, group, &memory, addresses)?;
+        let life = memory.incarnation;
+        let now = (memory.earlier).wait_out(&memory.folder, earlier_off, life, stop)?;
+        let replica = Replica::new(config, now, memory.stored)
+            .context("what the data folder holds contradicts itself")?;
+        let commit_index = replica.commit_index();
+        let mut core = Core::new(self.service, replica, memory.journal, group, now);
+        core.group.store = memory.store;
+        core.group.applied = applied;
+        core.group.committed = commit_index;
+        core.group.log_time = log_time;
+        core.group.bytes_since_snapshot =
+            snapshots::head_start(options.snapshot_log_bytes, options.id);
+        if let Some((plane, hosting)) = self.plane {
+            core.group.plane = Some(plane);
+            core.hosting = Some(hosting);
+        }
+        core.term_keys = self.keys;
+        core.place = memory.past.place();
+        addresses
+            .native_of(self.place)
+            .clone_into(&mut core.native_address);
+        (core.group.forwards).begin(random_number()?, random_number()? >> 1);
+        core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
+        let upkeep = Upkeep {
+            folder: memory.folder,
+            snapshots: memory.snapshots,
+            waiting: BTreeMap::new(),
+            snapshot_retry_at: None,
+            ready_once_applied: commit_index,
+            handed_over_full_at: None,
+        };
+        Ok((Box::new(core), Box::new(upkeep)))
+    }
+}
+
+fn open_front(options: &ServerOptions, hello: &peer::Hello) -> anyhow::Result<Front> {
     let identity = Identity {
         replica: hello.replica,
         cluster: hello.cluster.clone(),
-        own_address: hello.own_address.clone(),
     };
     let (accounts, wall_s) = (options.load_accounts()?, clock::wall_ms() / 1000);
-    Ok(Front::new(identity, accounts, now, wall_s))
+    Ok(Front::new(identity, accounts, wall_s))
 }
 
 fn open_links(
@@ -620,7 +496,7 @@ fn open_links(
 
 fn open_clients(
     options: &ServerOptions,
-    listeners: Vec<(TcpListener, Protocol)>,
+    listeners: Vec<Listener>,
     registry: &Registry,
 ) -> io::Result<Clients> {
     let mut clients = Clients::new(
@@ -633,14 +509,15 @@ fn open_clients(
     Ok(clients)
 }
 
-fn config(
+fn config<A>(
     options: &ServerOptions,
-    memory: &Memory,
+    group: GroupId,
+    memory: &Memory<A>,
     addresses: &Addresses,
 ) -> anyhow::Result<Config> {
     let begins_cluster = !options.join && !memory.past.amnesiac;
     Ok(Config {
-        group: GROUP,
+        group,
         me: Peer {
             id: options.id,
             incarnation: memory.incarnation,
@@ -679,26 +556,6 @@ fn agree_on_keys(options: &ServerOptions) -> anyhow::Result<Option<TermKeys>> {
     agrees.then(TermKeys::new).transpose()
 }
 
-/// The UDP side of the memcached port, if that is wanted.
-fn bind_memcached_udp(
-    options: &ServerOptions,
-    address: SocketAddr,
-) -> anyhow::Result<Option<std::net::UdpSocket>> {
-    if !options.memcached_udp {
-        return Ok(None);
-    }
-    let socket = std::net::UdpSocket::bind(address)
-        .with_context(|| format!("option memcached-udp: cannot listen on {address} (UDP)"))?;
-    socket.set_nonblocking(true)?;
-    Ok(Some(socket))
-}
-
-fn open_datagrams(udp: std::net::UdpSocket, registry: &Registry) -> anyhow::Result<Datagrams> {
-    let mut socket = UdpSocket::from_std(udp);
-    registry.register(&mut socket, TOKEN_DATAGRAMS, Interest::READABLE)?;
-    Ok(Datagrams::new(socket))
-}
-
 fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
     let bound = TcpListener::bind(address).and_then(|listener| {
         rustix::net::listen(&listener, ACCEPT_QUEUE_MAX)?;
@@ -718,9 +575,16 @@ pub fn random_lineage() -> anyhow::Result<Lineage> {
     Ok(Lineage(u128::from(high) << 64 | u128::from(low.max(1))))
 }
 
-impl Server {
+impl<S: Service> Server<S> {
     /// The members changed: dial whom we must know, and remember for good that we are one of them.
     pub fn membership_changed(&mut self, membership: &Membership) -> anyhow::Result<()> {
+        let lineage = self.core.group.replica.lineage_in_log();
+        if let Some((plane, hosting)) = self.core.hosted() {
+            hosting.set_lineage(plane, lineage);
+        }
+        if self.at_hand > 0 {
+            return Ok(()); // who is a member of the server's cluster, the first group says
+        }
         let me = self.options.id;
         let own = membership
             .member(me)
@@ -731,10 +595,6 @@ impl Server {
             .iter()
             .map(|member| (member.id, member.incarnation))
             .collect();
-        let lineage = self.core.group.replica.lineage_in_log();
-        if let Some((plane, hosting)) = self.core.hosted() {
-            hosting.set_lineage(plane, lineage);
-        }
         self.links.dial_all = own.is_none();
         let now = self.core.group.now;
         self.links.set_addresses(&addresses, now);

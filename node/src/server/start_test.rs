@@ -12,7 +12,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A server and its folder.
 pub struct Alone {
-    pub server: Server,
+    pub server: Server<KeyValue>,
     _folder: tempfile::TempDir,
 }
 
@@ -39,24 +39,15 @@ impl Alone {
         let options = ServerOptions::from_values(&values).unwrap();
         let poll = Poll::new().unwrap();
         let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE).unwrap());
-        let disk = lock_folder(&options).unwrap();
-        let memory = open(&options, disk, &waker).unwrap();
-        let listeners = (
-            bind(options.listen_peer, "listen-peer").unwrap(),
-            bind(options.listen_memcached, "listen-memcached").unwrap(),
-            bind(options.listen_redis, "listen-redis").unwrap(),
-            bind(options.listen_client, "listen-client").unwrap(),
-        );
-        let addresses = Addresses {
-            peer: options.peer_address(listeners.0.local_addr().unwrap()),
-            memcached: options.memcached_address(listeners.1.local_addr().unwrap()),
-            redis: options.redis_address(listeners.2.local_addr().unwrap()),
-            own: options.client_address(listeners.3.local_addr().unwrap()),
-            http: options.http_address(options.listen_http),
-        };
-        let poll = (poll, &waker);
+        let disk = lock_folder(&options, group_at(0)).unwrap();
+        let memories = open_all(&options, vec![disk], &waker, &mut |_| {}).unwrap();
+        let peers = bind(options.listen_peer, "listen-peer").unwrap();
+        let clients = bind_clients::<KeyValue>(&options).unwrap();
+        let http = options.listen_http;
+        let addresses = Addresses::of(&options, &peers, &clients, http).unwrap();
+        let listeners = (peers, clients);
         let stop = AtomicBool::new(false);
-        let server = join(&options, memory, poll, listeners, addresses, &stop).unwrap();
+        let server = join(&options, memories, poll, listeners, addresses, &stop).unwrap();
         Self {
             server,
             _folder: folder,
@@ -73,7 +64,7 @@ impl Alone {
     }
 
     /// Turns until this holds.
-    pub fn until(&mut self, what: &str, holds: impl Fn(&Server) -> bool) {
+    pub fn until(&mut self, what: &str, holds: impl Fn(&Server<KeyValue>) -> bool) {
         let begun = Instant::now();
         while !holds(&self.server) {
             assert!(begun.elapsed() < DEADLINE, "{what}: not in time");

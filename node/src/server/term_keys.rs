@@ -10,6 +10,7 @@
 //! left before members are changed, so a key is known to members of its own term only, and opens nothing
 //! after it.
 use super::core::Core;
+use super::service::Service;
 use crate::keys::KEY_BYTES;
 use quorumwire_control::{Body, Engage, Message, Peer};
 use quorumwire_interfaces::{PlaneKeyPair, ReplicaId, Term, counters, counters_by};
@@ -217,7 +218,7 @@ fn asks_to_engage(body: &Body) -> bool {
     }
 }
 
-impl Core {
+impl<S: Service> Core<S> {
     /// Says what consensus wants said; before it asks somebody to engage, the key for it. Connections keep
     /// the order, and who gets one without the other does not engage.
     pub fn say(&mut self, to: Peer, message: &Message) {

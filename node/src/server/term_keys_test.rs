@@ -2,6 +2,7 @@
 //! few lines here, and shows what it was given.
 use super::*;
 use crate::keys::{ClusterKeys, SecretFile};
+use crate::server::kv::Core;
 use crate::server::plane::{Hosting, Plane, plane_options};
 use crate::server::plane_turn::tests::core_of_one;
 use quorumwire_client::planes::lineage;
@@ -312,7 +313,10 @@ fn core(agrees: bool) -> (Core, Shown) {
     let shown = Shown::default();
     let own = Box::new(shown.clone());
     let endpoint = Endpoint::new("shown").unwrap();
-    let mut plane = Plane::new(own, plane_options(GroupId(0), endpoint.clone(), false, 0));
+    let mut plane = Plane::new(
+        own,
+        plane_options(GroupId(0), endpoint.clone(), false, 0, |_| 0),
+    );
     let mut hosting = Hosting::new("shown", endpoint);
     core.term_keys = agrees.then(|| TermKeys::new().unwrap());
     if let Some(keys) = &core.term_keys {

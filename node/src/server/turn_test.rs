@@ -3,7 +3,7 @@ use super::core::Origin;
 use super::start::tests::Alone;
 use super::*;
 use bytes::BytesMut;
-use quorumwire_interfaces::{Applied, LogTime, StateMachine as _};
+use quorumwire_interfaces::{Application as _, Applied, LogTime};
 use quorumwire_kv::{Command, Exptime, Key, Written};
 
 /// Turns in which a leader that nobody asks has nothing to apply, at least once.
@@ -49,7 +49,7 @@ fn an_entry_of_many_keys_waits_until_what_is_frozen_is_copied() {
         let frozen = server.core.group.store.freeze();
         let mut command = BytesMut::new();
         set("a", &vec![b'x'; value_bytes], &mut command);
-        server.core.write(Origin::Datagram(1), command.len(), |to| {
+        server.core.write(Origin::Service(1), command.len(), |to| {
             to.extend_from_slice(&command);
         });
         let written = server.core.group.last_index();

@@ -184,7 +184,7 @@ impl<'n> Cluster<'n> {
         (self.ip(id), MEMCACHED_PORT).into()
     }
 
-    /// Where the replica serves clients of the own protocol.
+    /// Where the replica serves clients of the native protocol.
     #[must_use]
     pub fn own(&self, id: u16) -> SocketAddr {
         (self.ip(id), OWN_PORT).into()

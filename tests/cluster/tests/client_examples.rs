@@ -33,7 +33,7 @@ fn check(said: &str, replicas: usize) -> Result<()> {
 enum Told<'a> {
     /// By two options, of which this stands in front: for Redis clients and for memcached clients.
     Options(&'a str),
-    /// By one list, for clients of the own protocol.
+    /// By one list, for clients of the native protocol.
     Own,
 }
 

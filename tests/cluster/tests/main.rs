@@ -43,3 +43,4 @@ mod standstill;
 mod surviving_loads;
 mod tls;
 mod top;
+mod two_groups;

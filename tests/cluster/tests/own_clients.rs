@@ -38,10 +38,10 @@ fn settings(cluster: &Cluster<'_>) -> Settings {
 }
 
 /// What became of each number that a worker appended to its line.
-type Said = BTreeMap<u64, Option<Outcome>>;
+pub type Said = BTreeMap<u64, Option<Outcome>>;
 
 /// Appends one number after the other to a line of its own until told to stop.
-fn append(client: &Client, worker: usize, stop: &AtomicBool, answered: &AtomicU64) -> Said {
+pub fn append(client: &Client, worker: usize, stop: &AtomicBool, answered: &AtomicU64) -> Said {
     let key = format!("line-{worker}");
     let mut said = Said::new();
     for number in 0.. {
@@ -68,7 +68,7 @@ fn counted(line: &[u8]) -> Result<BTreeMap<u64, u32>> {
 }
 
 /// Everything that was said of every number is so; how many of each outcome there were.
-fn judge(client: &Client, workers: &[Said]) -> Result<BTreeMap<&'static str, u64>> {
+pub fn judge(client: &Client, workers: &[Said]) -> Result<BTreeMap<&'static str, u64>> {
     let mut outcomes = BTreeMap::new();
     for (worker, said) in workers.iter().enumerate() {
         let line = client.get(format!("line-{worker}"))?.unwrap_or_default();

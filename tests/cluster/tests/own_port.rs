@@ -1,4 +1,4 @@
-//! The port of the own protocol, and what may come to it: garbage, half of something, too much, nothing at
+//! The port of the native protocol, and what may come to it: garbage, half of something, too much, nothing at
 //! all. It is closed with a reason that is counted, unknown clients get nothing, and everybody else is served
 //! meanwhile.
 

@@ -1,7 +1,7 @@
 //! What clients send, through the parsers into a store.
 
 use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, fuzz, grown};
-use quorumwire_interfaces::{Applied, LogTime, StateMachine as _};
+use quorumwire_interfaces::{Application as _, Applied, LogTime};
 use quorumwire_kv::memcached::{self, Request};
 use quorumwire_kv::redis::{self, Broken, Kind, Resp, Script, Skipped, Words};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command, ERROR_BYTES_MAX, REPLY_BYTES_MAX, Store};

@@ -74,6 +74,19 @@ pub struct Hello {
     pub members_index: u64,
     #[prost(uint32, repeated, tag = "21")]
     pub member_ids: ::prost::alloc::vec::Vec<u32>,
+    /// Of the replicated logs behind the first one that the speaker serves, in their order. The fields above are the first's.
+    #[prost(message, repeated, tag = "22")]
+    pub further_groups: ::prost::alloc::vec::Vec<FurtherGroup>,
+}
+/// Where a replicated log behind the first one is reached at a replica.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FurtherGroup {
+    /// As own_address.
+    #[prost(string, tag = "1")]
+    pub own_address: ::prost::alloc::string::String,
+    /// As plane_address.
+    #[prost(string, tag = "2")]
+    pub plane_address: ::prost::alloc::string::String,
 }
 /// An option and its value, in words.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

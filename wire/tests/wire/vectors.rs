@@ -165,7 +165,7 @@ fn agreement_bodies() -> Vec<(&'static str, Body)> {
     ]
 }
 
-/// What serving clients of the own protocol adds.
+/// What serving clients of the native protocol adds.
 fn own_clients_bodies() -> Vec<(&'static str, Body)> {
     vec![
         (
@@ -198,6 +198,17 @@ fn own_clients_bodies() -> Vec<(&'static str, Body)> {
                 cluster: "trunk".to_owned(),
                 members_index: 300,
                 member_ids: vec![0, 3],
+                ..peer::Hello::default()
+            }),
+        ),
+        (
+            "hello_with_a_further_group",
+            Body::Hello(peer::Hello {
+                cluster: "trunk".to_owned(),
+                further_groups: vec![peer::FurtherGroup {
+                    own_address: "a:1".to_owned(),
+                    plane_address: "b:2".to_owned(),
+                }],
                 ..peer::Hello::default()
             }),
         ),

@@ -77,9 +77,8 @@ impl Store {
         Estimate::From(self).of_command(command)
     }
 
-    /// The same for what [`query`](quorumwire_interfaces::StateMachine::query) takes.
-    #[must_use]
-    pub fn expected_work_of_query(&self, request: &[u8]) -> usize {
+    /// The same for what [`query`](quorumwire_interfaces::Application::query) takes.
+    pub(super) fn expected_work_of_query(&self, request: &[u8]) -> usize {
         Estimate::From(self).of_query(request)
     }
 }

@@ -27,7 +27,7 @@ mod work_done;
 
 use std::io;
 
-use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine, counters};
+use quorumwire_interfaces::{Application, Applied, Frozen, LogTime, counters};
 
 use self::alarms::Alarms;
 use self::awaiting::Awaiting;
@@ -196,7 +196,7 @@ impl Default for Store {
     }
 }
 
-impl StateMachine for Store {
+impl Application for Store {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
         self.free_discarded();
         if point_of_time(entry.log_time) > self.log_time_ms {
@@ -301,6 +301,39 @@ impl StateMachine for Store {
         let restored = snapshot::read(reader, self).inspect_err(|_| *self = Self::default());
         (self.changes, self.clock_ms) = (changes, clock_ms);
         restored
+    }
+
+    fn reads_time_of_day(&self) -> bool {
+        true
+    }
+
+    fn shows_time(command: &[u8]) -> bool {
+        Command::decode(command).is_ok_and(|command| command.shows_time())
+    }
+
+    /// In the measure of [`WORK_MAX`](crate::WORK_MAX).
+    fn work_done(&self) -> u64 {
+        self.work_done.get()
+    }
+
+    fn add_work(&self, work: usize) {
+        self.work_done.add(work);
+    }
+
+    fn work_of(&self, command: &[u8]) -> usize {
+        Command::decode(command).map_or(0, |command| self.expected_work(&command))
+    }
+
+    fn work_of_query(&self, request: &[u8]) -> usize {
+        self.expected_work_of_query(request)
+    }
+
+    fn work_max_of(command: &[u8]) -> usize {
+        Command::decode(command).map_or(0, |command| command.work_max())
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.stats().memory_bytes
     }
 }
 

@@ -37,7 +37,7 @@ pub struct SearchProgress {
 }
 
 impl Search {
-    /// The search that a request is which [`query`](quorumwire_interfaces::StateMachine::query) takes;
+    /// The search that a request is which [`query`](quorumwire_interfaces::Application::query) takes;
     /// `None`: it is another request, or one to be refused. It finds nothing before it has
     /// [begun](Self::begin).
     #[must_use]

@@ -2,8 +2,6 @@
 //! replicas that are equal may have done more or less.
 use std::cell::Cell;
 
-use super::Store;
-
 /// Work of any command or question, in the measure of [`WORK_MAX`](crate::WORK_MAX).
 pub(super) const PER_COMMAND: usize = 256;
 
@@ -25,22 +23,11 @@ pub(super) const PER_REFERENCE: usize = 128;
 pub(super) struct WorkDone(Cell<u64>);
 
 impl WorkDone {
+    pub(super) fn get(&self) -> u64 {
+        self.0.get()
+    }
+
     pub(super) fn add(&self, work: usize) {
         self.0.set(self.0.get().wrapping_add(work as u64));
-    }
-}
-
-impl Store {
-    /// Work done here since the process started, in the measure of [`WORK_MAX`](crate::WORK_MAX): bytes that
-    /// were looked at or moved. It counts what commands, questions and the log's time made the store do, also
-    /// what was refused.
-    #[must_use]
-    pub fn work_done(&self) -> u64 {
-        self.work_done.0.get()
-    }
-
-    /// Counts work that somebody else did for a client.
-    pub fn add_work(&self, work: usize) {
-        self.work_done.add(work);
     }
 }

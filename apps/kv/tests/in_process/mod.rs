@@ -1,6 +1,6 @@
 //! The parser and a store, joined as a server joins them, without a network or a log in between.
 use bytes::BytesMut;
-use quorumwire_interfaces::{Applied, LogTime, StateMachine};
+use quorumwire_interfaces::{Application, Applied, LogTime};
 use quorumwire_kv::Store;
 use quorumwire_kv::memcached::{Local, Parsed, REQUEST_BYTES_MAX, Request, parse_on, reply};
 

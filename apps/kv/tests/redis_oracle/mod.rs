@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
-use quorumwire_interfaces::{Applied, LogTime, StateMachine};
+use quorumwire_interfaces::{Application, Applied, LogTime};
 use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, answer_command, classify, parse};
 use quorumwire_kv::{Command as LogCommand, Key, MemoryChange, REPLY_BYTES_MAX, Store};
 use tempfile::TempDir;

@@ -2,8 +2,8 @@
 //! for it, so that a flood of strangers costs those who are here little. What comes beyond it waits in the
 //! listener's queue; of handshakes under way the oldest gives way.
 use super::{
-    Clients, Connection, ConnectionId, HeldByOne, Protocol, RedisClient, Stream, TimeBudget,
-    VecDeque, clock,
+    Clients, Connection, ConnectionId, HeldByOne, Protocol, RedisClient, Speaks, Stream,
+    TimeBudget, VecDeque, clock,
 };
 use mio::net::TcpStream;
 use mio::{Interest, Token};
@@ -135,16 +135,16 @@ impl Clients {
         let mut in_a_row_empty = 0;
         while in_a_row_empty < self.listeners.len() {
             let place = self.handshakes.next_listener % self.listeners.len();
-            let Some(protocol) = self.next_to_accept(place, now) else {
+            let Some((protocol, group)) = self.next_to_accept(place, now) else {
                 break;
             };
             self.handshakes.next_listener = place + 1;
             let began = clock::worked();
-            let listener = &self.listeners[place].0;
+            let listener = &self.listeners[place].socket;
             match listener.accept() {
                 Ok((stream, from)) => {
                     in_a_row_empty = 0;
-                    self.take_in(stream, from, protocol, now);
+                    self.take_in(stream, from, (protocol, group), now);
                 }
                 Err(error) => {
                     in_a_row_empty += 1;
@@ -156,17 +156,24 @@ impl Clients {
         }
     }
 
-    /// What a connection at this listener speaks, if there is time and room for one.
-    fn next_to_accept(&mut self, place: usize, now: Now) -> Option<Protocol> {
+    /// What a connection at this listener speaks, and with which group, if there is time and room for one.
+    fn next_to_accept(&mut self, place: usize, now: Now) -> Option<(Protocol, usize)> {
         let is_room = self.tls.is_none() || self.has_room_for_handshake(now);
         if !is_room || !self.handshakes.accepts.is_left() {
             self.handshakes.accepts_more = true;
             return None;
         }
-        Some(self.listeners[place].1)
+        let listener = &self.listeners[place];
+        Some((listener.protocol, listener.group))
     }
 
-    fn take_in(&mut self, mut stream: TcpStream, from: SocketAddr, protocol: Protocol, now: Now) {
+    fn take_in(
+        &mut self,
+        mut stream: TcpStream,
+        from: SocketAddr,
+        (protocol, group): (Protocol, usize),
+        now: Now,
+    ) {
         if self.open_count >= self.connections_max {
             self.counters.refused_too_many += 1;
             if self.tls.is_none() {
@@ -181,7 +188,7 @@ impl Clients {
             self.counters.handshakes_displaced += 1;
             self.give_up_handshake(slot);
         }
-        self.open(stream, from, protocol, now);
+        self.open(stream, from, (protocol, group), now);
     }
 
     /// Whether one more may begin its handshake, if only because another gives way.
@@ -228,12 +235,18 @@ impl Clients {
 
     /// Takes no new connections from now on.
     pub fn stop_accepting(&mut self) {
-        for (mut listener, _) in self.listeners.drain(..) {
-            self.registry.deregister(&mut listener).ok();
+        for mut listener in self.listeners.drain(..) {
+            self.registry.deregister(&mut listener.socket).ok();
         }
     }
 
-    fn open(&mut self, stream: TcpStream, from: SocketAddr, protocol: Protocol, now: Now) {
+    fn open(
+        &mut self,
+        stream: TcpStream,
+        from: SocketAddr,
+        (protocol, group): (Protocol, usize),
+        now: Now,
+    ) {
         stream.set_nodelay(true).ok();
         let keepalive = TcpKeepalive::new()
             .with_time(KEEPALIVE_AFTER)
@@ -266,13 +279,11 @@ impl Clients {
         }
         self.connections[slot as usize] = Some(Box::new(Connection {
             id: ConnectionId { slot, serial },
-            redis: match protocol {
-                Protocol::Memcached | Protocol::Own => None,
-                Protocol::Redis => Some(Box::new(RedisClient::new(from, now))),
-            },
-            own: match protocol {
-                Protocol::Memcached | Protocol::Redis => None,
-                Protocol::Own => Some(Box::default()),
+            group,
+            speaks: match protocol {
+                Protocol::Memcached => Speaks::Memcached,
+                Protocol::Redis => Speaks::Redis(Box::new(RedisClient::new(from, now))),
+                Protocol::Native => Speaks::Native(Box::default()),
             },
             is_let_in: self.lets_everybody_in,
             stream,

@@ -1,5 +1,5 @@
 //! Who arrives over real sockets, while the clock is moved by hand.
-use super::super::{Intake, Protocol};
+use super::super::{Intake, Listener, Protocol};
 use super::*;
 use crate::key_folder::KeyFolder;
 use crate::tls::{ClientTls, replica_name};
@@ -38,10 +38,16 @@ impl Host {
         let address = listener.local_addr().unwrap();
         let redis = redis_listener.local_addr().unwrap();
         let mut clients = Clients::new(
-            vec![
+            [
                 (listener, Protocol::Memcached),
                 (redis_listener, Protocol::Redis),
-            ],
+            ]
+            .map(|(socket, protocol)| Listener {
+                socket,
+                protocol,
+                group: 0,
+            })
+            .into(),
             poll.registry().try_clone().unwrap(),
             FIRST_TOKEN,
             connections_max,
@@ -168,7 +174,7 @@ fn a_flood_at_one_port_keeps_nobody_away_from_another() {
         .collect();
     let mut ms = 0;
     host.turn_until(&mut ms, |it| it.counters.refused_too_many == 18);
-    let of_redis = host.clients.iter().filter(|it| it.redis.is_some());
+    let of_redis = host.clients.iter().filter(|it| it.redis().is_some());
     assert_eq!(of_redis.count(), 2, "one of each in turn");
     drop((flood, few));
 }
@@ -183,7 +189,7 @@ fn a_port_that_was_served_last_is_served_last_again() {
         host.clients.handshakes.accepts = TimeBudget::new(Duration::from_nanos(4));
         host.clients.accept(at(0));
         assert_eq!(host.clients.count(), count);
-        let of_redis = host.clients.iter().filter(|it| it.redis.is_some());
+        let of_redis = host.clients.iter().filter(|it| it.redis().is_some());
         assert_eq!(of_redis.count(), usize::from(count > 1));
     }
     drop((flood, late));

@@ -3,7 +3,7 @@
 use super::{Clients, Connection, ConnectionId, ReadState};
 
 /// What the requests of one connection may cost together that are on their way, through the log or to the
-/// leader, but for one of them; in the measure of the store's `WORK_MAX`. The next expensive one waits here,
+/// leader, but for one of them; in bytes that are looked at or moved. The next expensive one waits here,
 /// so that those of other connections come between them.
 const WORK_WAITING_MAX: usize = 4 << 20;
 

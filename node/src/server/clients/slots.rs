@@ -1,7 +1,8 @@
 //! What a connection keeps of each request until it is answered, and how the answers find their places.
+use super::Speaks;
 use super::{Connection, LINES_BYTES_MAX};
-use crate::server::stats::Statistics;
-use crate::server::{answers, redis};
+use crate::server::answers;
+use crate::server::kv::{self, RedisClient, Statistics};
 use quorumwire_group::{ReadState, Said};
 use quorumwire_interfaces::Reason;
 
@@ -52,7 +53,7 @@ pub enum SlotKind {
 impl Connection {
     /// Adds a request without a line.
     pub fn push(&mut self, kind: SlotKind, answer: Option<Box<[u8]>>) {
-        let quiet = self.redis.as_ref().is_some_and(|redis| redis.is_quiet());
+        let quiet = self.redis().is_some_and(RedisClient::is_quiet);
         self.push_slot(Slot {
             kind,
             answer,
@@ -88,23 +89,25 @@ impl Connection {
         self.work_waiting += slot.work as usize;
         self.writes_waiting += usize::from(slot.kind == SlotKind::Write);
         self.answers_bytes += slot.answer.as_ref().map_or(0, |answer| answer.len());
-        if let Some(own) = &mut self.own {
-            own.took_on();
+        if let Some(native) = self.native_mut() {
+            native.took_on();
         }
         self.slots.push_back(slot);
     }
 
     /// Writes the answer to the request at the front, in the words of the client's protocol.
     pub fn put_answer(&mut self, said: Said, answer: &[u8]) {
-        match (&self.redis, &mut self.own, said) {
-            (_, Some(own), _) => own.put_answer(&mut self.output, said, answer),
-            (Some(_), None, Said::Refused(why)) => {
-                redis::put_refusal(&mut self.output, why, answer);
+        match (&mut self.speaks, said) {
+            (Speaks::Native(native), _) => native.put_answer(&mut self.output, said, answer),
+            (Speaks::Redis(_), Said::Refused(why)) => {
+                kv::put_redis_refusal(&mut self.output, why, answer);
             }
-            (None, None, Said::Refused(why)) => {
+            (Speaks::Memcached, Said::Refused(why)) => {
                 answers::put_memcached(&mut self.output, why, answer);
             }
-            (_, None, Said::Answer | Said::Repeated) => self.output.extend_from_slice(answer),
+            (Speaks::Memcached | Speaks::Redis(_), Said::Answer | Said::Repeated) => {
+                self.output.extend_from_slice(answer);
+            }
         }
     }
 
@@ -189,8 +192,8 @@ impl Connection {
         self.first_slot += 1;
         self.work_waiting -= slot.work as usize;
         self.answers_bytes -= slot.answer.map_or(0, |answer| answer.len());
-        if let Some(own) = &mut self.own {
-            own.done_with_front();
+        if let Some(native) = self.native_mut() {
+            native.done_with_front();
         }
         match slot.kind {
             SlotKind::Read {

@@ -526,7 +526,7 @@ fn who_knows_newer_members_says_whether_this_replica_is_one() {
         let stream = host.connect_as(&hello);
         host.turn_while(|_, told| !told.iter().any(|it| matches!(it, LinkEvent::Up(..))));
         let mut hellos = Hellos::default();
-        host.links.show(&mut Peers::default(), &mut hellos);
+        host.links.show(&mut Peers::default(), &mut hellos, 0);
         assert_eq!(hellos.left_out_by(Index(5)), left_out_by, "{hello:?}");
         drop(stream);
     }

@@ -243,7 +243,7 @@ fn expected(log: &Log, command: &str) -> u64 {
     let script = Script::single(Resp::V2, &words);
     let as_write = log.store.expected_work(&Command::Redis(script));
     let question = [&b"2"[..], &text].concat();
-    assert_eq!(log.store.expected_work_of_query(&question), as_write);
+    assert_eq!(log.store.work_of_query(&question), as_write);
     as_write as u64
 }
 
@@ -258,7 +258,7 @@ fn an_expensive_request_of_memcached_is_known_before() {
         ("mg large1 v", VALUE_BYTES_MAX),
         ("get none", 0),
     ] {
-        let found = log.store.expected_work_of_query(line.as_bytes());
+        let found = log.store.work_of_query(line.as_bytes());
         assert_eq!(found, expected, "{line}");
     }
     for (line, expected) in [

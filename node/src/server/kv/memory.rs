@@ -1,10 +1,10 @@
 //! The memory limit from this server's side: what it begins with, who asks for another one, and what its
 //! plane must not do by itself meanwhile. What happens at the limit is the state machine's business.
-use super::administration::Waiting;
-use super::clients::Said;
-use super::core::{Core, Origin, Routed};
-use super::{Server, answers};
+use super::Core;
+use super::Server;
 use crate::admin::AdminError;
+use crate::server::administration::Waiting;
+use crate::server::core::{Origin, Routed};
 use quorumwire_control::Refusal;
 use quorumwire_interfaces::{Reason, Term};
 use quorumwire_kv::memcached::reply;
@@ -43,7 +43,7 @@ impl Core {
     pub fn limit_is_on_its_way(&mut self) {
         if self.group.leads() {
             self.group.begin_term();
-            self.limit_changed_in = Some(self.group.clock.term);
+            self.service.limit_changed_in = Some(self.group.clock.term);
             self.lend_to_plane();
         }
     }
@@ -60,7 +60,7 @@ impl Core {
     fn is_limit_changing(&self) -> bool {
         let term = self.group.clock.term;
         let changed = |it: Term| it == term || self.group.carried_over;
-        self.limit_changed_in.is_some_and(changed)
+        self.service.limit_changed_in.is_some_and(changed)
     }
 }
 
@@ -78,7 +78,7 @@ impl Server {
             return;
         }
         let ticket = self.core.group.next_ticket();
-        self.waiting.insert(ticket, Waiting::Plain(answer));
+        self.upkeep.waiting.insert(ticket, Waiting::Plain(answer));
         let command = Command::Memory(change);
         match self.core.write_or_limit(Origin::Admin(ticket), &command) {
             Routed::Pending => {}
@@ -94,8 +94,9 @@ impl Server {
         let Some((bytes, policy)) = self.options.memory else {
             return;
         };
-        let (core, option) = (&mut self.core, &mut self.memory_option);
+        let core = &mut self.core;
         let found = core.group.store.inner().memory_limit();
+        let option = &mut core.service.memory_option;
         let wanted = MemoryLimit {
             is_set: true,
             bytes,
@@ -136,7 +137,7 @@ impl Server {
         let ticket = core.group.next_ticket(); // nobody waits for it
         let routed = core.write_or_limit(Origin::Admin(ticket), &Command::Memory(change));
         if matches!(routed, Routed::Pending) {
-            option.asked_in = Some(term);
+            core.service.memory_option.asked_in = Some(term);
         }
     }
 }
@@ -147,18 +148,12 @@ const fn deletes_at_once(limit: MemoryLimit, used_bytes: u64) -> bool {
 }
 
 /// What a person is told whose request was answered so.
-pub fn outcome(said: Said, answer: &[u8]) -> Result<(), AdminError> {
-    match said {
-        Said::Answer | Said::Repeated if answer == reply::OK => Ok(()),
-        Said::Answer | Said::Repeated => {
-            let text = String::from_utf8_lossy(answer);
-            Err(AdminError::Failed(text.trim_end().to_owned()))
-        }
-        Said::Refused(reason) => {
-            let text = answers::text(reason, answer);
-            Err(AdminError::Failed(String::from_utf8_lossy(&text).into()))
-        }
+pub fn outcome(answer: &[u8]) -> Result<(), AdminError> {
+    if answer == reply::OK {
+        return Ok(());
     }
+    let text = String::from_utf8_lossy(answer);
+    Err(AdminError::Failed(text.trim_end().to_owned()))
 }
 
 #[cfg(test)]

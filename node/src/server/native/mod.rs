@@ -1,4 +1,4 @@
-//! Clients of the cluster's own protocol (`wire/client.proto`): their frames into requests, answers into
+//! Clients of the cluster's native protocol (`wire/client.proto`): their frames into requests, answers into
 //! frames. Commands have sessions, so that each is carried out once however often and wherever it is asked
 //! for; what that takes is `apps/sessions`' business.
 //!
@@ -9,32 +9,30 @@ mod hello;
 mod words;
 mod writes;
 
-pub use counters::OwnCounters;
+pub use counters::NativeCounters;
 pub use hello::too_many_connections;
 
-use super::clients::{Connection, ReadState, Said, SlotKind};
-use super::core::{Core, Origin, Routed};
+use super::clients::{Connection, ReadState, Said, SlotKind, Speaks};
+use super::core::{Core, Origin};
 use super::front::Front;
 use super::reads::set_front_state;
-use super::redis;
-use super::refusals::say_tls;
-use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
-use super::searches::Answered;
+use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
+use super::security::say_tls;
+use super::service::{Answered, Service, fits_message};
 use counters::Closed;
-use quorumwire_interfaces::Reason;
-use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, READ_KEYS_MAX, Read, are_few};
-use quorumwire_kv::{Command, TLS_HANDSHAKE};
+use quorumwire_interfaces::{Application as _, Reason};
 use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
 use quorumwire_wire::limits::SESSION_COMMAND_BYTES_MAX;
 use quorumwire_wire::{ClientFrame, take_client_frame, write_client_frame};
+use rustls::ContentType;
 use std::collections::VecDeque;
 
 /// A query's answer may be as long as several items; it stands for so many keys.
-const KEYS_OF_A_QUERY: u32 = 4;
+pub const KEYS_OF_A_QUERY: u32 = 4;
 
 /// What is known of a client; nothing, when it has just connected.
 #[derive(Default)]
-pub struct OwnClient {
+pub struct NativeClient {
     /// It has said hello, and has been welcomed.
     is_welcome: bool,
     /// The number of the request that is being taken on.
@@ -44,10 +42,10 @@ pub struct OwnClient {
     /// Who it was told leads.
     told: Option<client::Leader>,
     /// Not added to those of all yet.
-    counters: OwnCounters,
+    counters: NativeCounters,
 }
 
-impl OwnClient {
+impl NativeClient {
     /// The request being looked at waits for its answer from now on.
     pub fn took_on(&mut self) {
         self.waiting.push_back(self.request);
@@ -78,7 +76,7 @@ impl OwnClient {
     }
 
     /// What was counted since this was asked last.
-    pub fn take_counters(&mut self) -> OwnCounters {
+    pub fn take_counters(&mut self) -> NativeCounters {
         std::mem::take(&mut self.counters)
     }
 }
@@ -92,17 +90,16 @@ fn put(output: &mut Vec<u8>, request: u64, body: from_server::Body, attachment: 
 }
 
 /// The client's state: a connection that came here has one.
-fn state(connection: &mut Connection) -> &mut OwnClient {
+fn state(connection: &mut Connection) -> &mut NativeClient {
     connection
-        .own
-        .as_mut()
-        .expect("requests of clients of the own protocol only come here")
+        .native_mut()
+        .expect("requests of clients of the native protocol only come here")
 }
 
 /// Takes whole frames off `bytes`; see [`requests::take_requests`].
-pub fn take_requests(
+pub fn take_requests<S: Service>(
     front: &mut Front,
-    core: &mut Core,
+    core: &mut Core<S>,
     connection: &mut Connection,
     bytes: &[u8],
 ) -> (usize, usize) {
@@ -142,7 +139,7 @@ pub fn take_requests(
                 requests::count_request(core, consumed);
             }
             Err(error) => {
-                if !is_welcome && rest.first() == Some(&TLS_HANDSHAKE) {
+                if !is_welcome && rest.first() == Some(&u8::from(ContentType::Handshake)) {
                     say_tls();
                 }
                 hello::close(connection, Closed::Malformed, error.to_string());
@@ -155,9 +152,9 @@ pub fn take_requests(
 }
 
 /// Takes one message on. False: it can go nowhere now and must be offered again.
-fn take_message(
+fn take_message<S: Service>(
     front: &mut Front,
-    core: &mut Core,
+    core: &mut Core<S>,
     connection: &mut Connection,
     message: FromClient,
     attachment: &[u8],
@@ -189,9 +186,9 @@ fn take_message(
     true
 }
 
-fn take_submit(
+fn take_submit<S: Service>(
     front: &mut Front,
-    core: &mut Core,
+    core: &mut Core<S>,
     connection: &mut Connection,
     submit: &client::Submit,
     command: &[u8],
@@ -201,78 +198,35 @@ fn take_submit(
         hello::close(connection, Closed::Malformed, detail);
         return true;
     }
-    if asks_for_too_many(command) {
-        let instead = format!("a request asks for at most {READ_KEYS_MAX} keys");
+    if let Some(instead) = S::asks_for_too_many(command) {
         connection.push_refused_write(false, Reason::TooManyKeys, &instead);
         return true;
     }
-    let work = Command::decode(command).map_or(0, |it| core.group.store.inner().expected_work(&it));
-    if !requests::has_room_for_write(core, connection, work) {
-        return false;
-    }
+    let work = core.group.store.inner().work_of(command);
     let name = (submit.session, submit.sequence);
-    let origin = Origin::Client(connection.id, connection.next_slot());
-    let routed = if front.in_flight.admits(connection.id, work) {
+    let taken = requests::take_write(front, core, connection, (work, false), |core, origin| {
         core.write_in_session(origin, name, command)
-    } else {
-        Routed::Stalled
-    };
-    match requests::refused_if_late(core, connection, routed) {
-        Routed::Pending => {
-            let slot = connection.next_slot();
-            front.in_flight.begin(connection.id, slot, work);
-            connection.push_write(false, work);
-        }
-        Routed::Stalled => return false,
-        Routed::Refused(reason, instead) => {
-            connection.push_refused_write(false, reason, &instead);
-        }
+    });
+    if !taken {
+        return false;
     }
     state(connection).counters.submits += 1;
     true
 }
 
-fn take_query(core: &mut Core, connection: &mut Connection, query: &[u8]) -> bool {
-    if !is_query(query) {
+fn take_query<S: Service>(core: &mut Core<S>, connection: &mut Connection, query: &[u8]) -> bool {
+    let Some(keys) = S::keys_of_query(query) else {
         connection.push_refused_write(false, Reason::NotServed, "");
         return true;
-    }
-    let keys = if redis::is_read(query) && redis::is_search(query) {
-        KEYS_OF_A_SEARCH
-    } else {
-        KEYS_OF_A_QUERY
     };
     let taken = requests::take_read_line(core, connection, query, keys);
     state(connection).counters.queries += u64::from(taken);
     taken
 }
 
-/// Whether the state machine answers this without changing anything; some of memcached's meta reads do.
-fn is_query(query: &[u8]) -> bool {
-    if redis::is_read(query) {
-        return true;
-    }
-    if query.len() > LINE_BYTES_MAX {
-        return false;
-    }
-    let read = Read::from_line(query);
-    read.is_some_and(|read| matches!(read.asked(), Asked::Items { .. }))
-}
-
-/// Whether a command reads more keys than a request of memcached's: each may be an item, and all are answered
-/// at once. It is refused before it is in the log, where all replicas must take it alike, whatever their
-/// limits.
-fn asks_for_too_many(command: &[u8]) -> bool {
-    let reads_many = || match Command::decode(command) {
-        Ok(Command::GetAndTouch { keys, .. }) => !are_few(keys),
-        Ok(_) | Err(_) => false,
-    };
-    command.len() > READ_KEYS_MAX && reads_many()
-}
-
 /// Writes the answer of the query at the front, if there is room for one; see [`requests::advance`].
-pub fn answer_query(
-    core: &mut Core,
+pub fn answer_query<S: Service>(
+    core: &mut Core<S>,
     connection: &mut Connection,
     line_bytes: u32,
     room: usize,
@@ -284,20 +238,38 @@ pub fn answer_query(
     let mut text = Vec::new();
     let origin = Origin::Client(connection.id, connection.first_slot);
     let (line, _) = connection.front_line_and_output(line_bytes);
-    if core.answer_query(origin, line, &mut text) == Answered::Later {
+    if S::answer_query(core, origin, line, &mut text) == Answered::Later {
         set_front_state(connection, ReadState::UnderWay);
         return false;
     }
-    connection.put_answer(Said::Answer, &text);
+    let (said, text) = said(text);
+    connection.put_answer(said, &text);
     true
 }
 
+/// The answer of a query that need not be at the front, out of the state as it is now.
+pub fn answer_now<S: Service>(core: &Core<S>, query: &[u8]) -> (Said, Vec<u8>) {
+    let mut answer = Vec::new();
+    core.group.store.query(query, &mut answer);
+    said(answer)
+}
+
+/// What a client is told that is answered so.
+fn said(answer: Vec<u8>) -> (Said, Vec<u8>) {
+    if fits_message(&answer) {
+        (Said::Answer, answer)
+    } else {
+        (Said::Refused(Reason::AnswerTooLong), Vec::new())
+    }
+}
+
 /// Tells a client who leads, if that is another than it was told.
-pub fn tell_leader(front: &Front, core: &Core, connection: &mut Connection) {
-    let Some(client) = connection.own.as_deref_mut() else {
+pub fn tell_leader<S: Service>(front: &Front, core: &Core<S>, connection: &mut Connection) {
+    let closing = connection.closing;
+    let Speaks::Native(client) = &mut connection.speaks else {
         return;
     };
-    if !client.is_welcome || connection.closing {
+    if !client.is_welcome || closing {
         return;
     }
     let Some(leader) = hello::leader(front, core) else {

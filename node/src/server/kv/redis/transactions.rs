@@ -1,11 +1,11 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`: commands are kept here until `EXEC`, which puts them into
 //! the log as one entry. A watched key is remembered with its version, which the entry carries; whoever
 //! applies it compares.
-use super::super::clients::Connection;
-use super::super::core::Core;
-use super::super::front::Front;
-use super::super::requests;
+use super::super::Core;
 use super::{answer, errors, read_line, state, take_script};
+use crate::server::clients::Connection;
+use crate::server::front::Front;
+use crate::server::requests;
 use quorumwire_kv::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, VERSIONS, Words, reply};
 use quorumwire_kv::{COMMAND_BYTES_MAX, KEY_BYTES_MAX, WhyRefused};
 
@@ -84,7 +84,7 @@ fn may_be_kept(words: &Words<'_>) -> bool {
 }
 
 /// Keeps a command for `EXEC`.
-pub fn queue(front: &mut Front, connection: &mut Connection, kind: Kind, words: &Words<'_>) {
+pub fn queue(core: &mut Core, connection: &mut Connection, kind: Kind, words: &Words<'_>) {
     let Some(transaction) = &mut state(connection).transaction else {
         return;
     };
@@ -96,13 +96,13 @@ pub fn queue(front: &mut Front, connection: &mut Connection, kind: Kind, words: 
         Kind::Write | Kind::Read | Kind::Connection
             if transaction.count >= TRANSACTION_COMMANDS_MAX =>
         {
-            front.counters.refused.count(WhyRefused::TooLong);
+            core.service.counters.refused.count(WhyRefused::TooLong);
             Some(errors::too_many_commands())
         }
         Kind::Write | Kind::Read | Kind::Connection
             if transaction.commands.len() + text.len() > COMMAND_BYTES_MAX =>
         {
-            front.counters.refused.count(WhyRefused::TooLong);
+            core.service.counters.refused.count(WhyRefused::TooLong);
             Some(errors::too_long(false))
         }
         Kind::Write | Kind::Read | Kind::Connection => None,
@@ -190,7 +190,7 @@ pub fn exec(front: &mut Front, core: &mut Core, connection: &mut Connection) -> 
         commands: &transaction.commands,
     };
     if take_script(front, core, connection, script) {
-        front.counters.redis_transactions += 1;
+        core.service.counters.redis_transactions += 1;
         return true;
     }
     let client = state(connection);
@@ -200,12 +200,7 @@ pub fn exec(front: &mut Front, core: &mut Core, connection: &mut Connection) -> 
 }
 
 /// `WATCH key...`. False: it must be offered again.
-pub fn watch(
-    front: &mut Front,
-    core: &mut Core,
-    connection: &mut Connection,
-    words: &Words<'_>,
-) -> bool {
+pub fn watch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
     let client = state(connection);
     if client.transaction.is_some() {
         let text = b"-ERR WATCH inside MULTI is not allowed\r\n";
@@ -213,13 +208,13 @@ pub fn watch(
         return true;
     }
     if client.watched.count + client.watched.asked_count + words.len() - 1 > WATCHED_MAX {
-        front.counters.refused.count(WhyRefused::TooLong);
+        core.service.counters.refused.count(WhyRefused::TooLong);
         let text = format!("-ERR more than {WATCHED_MAX} watched keys\r\n");
         answer(connection, text.into_bytes());
         return true;
     }
     if words.iter().skip(1).any(|key| key.len() > KEY_BYTES_MAX) {
-        front.counters.refused.count(WhyRefused::TooLong);
+        core.service.counters.refused.count(WhyRefused::TooLong);
         let text = format!("-ERR key is longer than {KEY_BYTES_MAX} bytes\r\n");
         answer(connection, text.into_bytes());
         return true;

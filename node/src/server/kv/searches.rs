@@ -2,13 +2,16 @@
 //! between which everybody else has their turn. A search shows the keys of the moment at which it begins.
 //! That is after whoever asked had leave to be answered, so its answer holds even if another replica leads by
 //! the time it is said.
+use super::Core;
 use super::Server;
-use super::budget::Purpose;
-use super::clients::{ConnectionId, Said};
-use super::clock;
-use super::core::{Core, Origin};
+use crate::server::budget::Purpose;
+use crate::server::clients::{ConnectionId, Said};
+use crate::server::clock;
+use crate::server::core::Origin;
+use crate::server::service::Answered;
 use bytes::Bytes;
 use quorumwire_control::Now;
+use quorumwire_interfaces::Application as _;
 use quorumwire_kv::{Search, Store};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,15 +24,6 @@ const SLICE_WORK: usize = 1 << 20;
 const WAITING_MAX: usize = 256;
 /// From when it was asked for, a search may take so long: less than a request may wait for its answer.
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(4);
-
-/// What became of a read that may be a search.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Answered {
-    /// Its answer is written.
-    Now,
-    /// Its answer comes in a later turn.
-    Later,
-}
 
 /// A search that somebody waits for.
 struct Awaited {
@@ -70,7 +64,7 @@ impl Core {
             return Answered::Now;
         };
         let store = self.group.store.inner();
-        if store.expected_work_of_query(line) <= AT_ONCE_WORK {
+        if store.work_of_query(line) <= AT_ONCE_WORK {
             search.begin(store);
             let progress = search.go_on(AT_ONCE_WORK);
             store.add_work(progress.work);
@@ -80,12 +74,12 @@ impl Core {
             }
             search.leave();
         }
-        if self.searches.waiting.len() >= WAITING_MAX {
+        if self.service.searches.waiting.len() >= WAITING_MAX {
             let text = format!("-ERR busy: {WAITING_MAX} KEYS wait already, use SCAN\r\n");
             out.extend_from_slice(text.as_bytes());
             return Answered::Now;
         }
-        self.searches.waiting.push_back(Awaited {
+        self.service.searches.waiting.push_back(Awaited {
             search,
             origin,
             at: self.group.now,
@@ -105,7 +99,8 @@ impl Server {
     /// Goes on with searches for as long as this turn has time for them.
     pub fn search_some(&mut self) {
         self.budget.begin(clock::now(), self.core.work_done());
-        while self.core.searches.are_under_way() && self.budget.may_go_on(Purpose::Searches) {
+        while self.core.service.searches.are_under_way() && self.budget.may_go_on(Purpose::Searches)
+        {
             let answered = self.core.search_a_slice();
             if let Some((origin, text)) = answered {
                 self.answer_search(origin, &text);
@@ -124,7 +119,7 @@ impl Server {
             }
             Origin::Client(id, slot) => self.complete(id, slot, Said::Answer, text),
             // They ask for no keys.
-            Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {}
+            Origin::Plane(..) | Origin::Service(_) | Origin::Admin(_) => {}
         }
     }
 }
@@ -133,7 +128,7 @@ impl Core {
     /// Has the search whose turn it is look at some keys; its answer and where that goes, if it is over.
     fn search_a_slice(&mut self) -> Option<(Origin, Vec<u8>)> {
         let store = self.group.store.inner();
-        let searches = &mut self.searches;
+        let searches = &mut self.service.searches;
         if searches.running.is_none() {
             searches.running = searches.waiting.pop_front();
             if let Some(next) = &mut searches.running {

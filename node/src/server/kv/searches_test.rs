@@ -71,7 +71,7 @@ fn long_searches_go_on_in_slices_one_after_the_other() {
     }
     let gone = Origin::Client(LEAVES, 0);
     assert_eq!(ask(&mut core, gone, "k*"), later);
-    core.searches.forget(LEAVES);
+    core.service.searches.forget(LEAVES);
     assert!(core.search_a_slice().is_none());
     apply(&mut core, &["RENAME", "k77", "new"]); // the first one has begun
     for (slot, expected) in [
@@ -84,7 +84,7 @@ fn long_searches_go_on_in_slices_one_after_the_other() {
         assert_eq!(text, expected);
         assert!(slices > 5, "{slices}");
     }
-    assert!(!core.searches.are_under_way());
+    assert!(!core.service.searches.are_under_way());
 }
 
 /// What the connection that went away was told about cannot be sent.
@@ -93,10 +93,10 @@ fn a_search_that_nobody_waits_for_ends() {
     let mut core = with_keys();
     ask(&mut core, Origin::Client(LEAVES, 0), "k*");
     assert!(core.search_a_slice().is_none());
-    core.searches.forget(WAITS);
-    assert!(core.searches.are_under_way());
-    core.searches.forget(LEAVES);
-    assert!(!core.searches.are_under_way());
+    core.service.searches.forget(WAITS);
+    assert!(core.service.searches.are_under_way());
+    core.service.searches.forget(LEAVES);
+    assert!(!core.service.searches.are_under_way());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What could not be carried out, in the words of Redis' protocol: the first word tells its clients what kind
 //! of trouble it is.
-use super::super::answers;
+use crate::server::answers;
 use quorumwire_interfaces::Reason;
 use quorumwire_kv::redis::{Broken, QUOTED_BYTES_MAX, TRANSACTION_COMMANDS_MAX, Words, quoted};
 use quorumwire_kv::{COMMAND_BYTES_MAX, WhyRefused};

@@ -1,16 +1,22 @@
 //! `CLIENT`: what a connection is called and how it is answered, and questions about the others.
+use super::super::Core;
 use super::super::asks::{Ask, push};
-use super::super::clients::Connection;
-use super::super::front::Front;
 use super::asks::Filter;
 use super::errors::{self, NOT_AN_INTEGER, SYNTAX};
 use super::{NAME_BYTES_MAX, RedisClient, answer, help, state};
 use crate::accounts::DEFAULT_NAME;
+use crate::server::clients::Connection;
+use crate::server::front::Front;
 use quorumwire_kv::WhyRefused;
 use quorumwire_kv::redis::{Resp, Words, integer, reply};
 
 /// `CLIENT ...`. False: it must be offered again.
-pub fn take(front: &mut Front, connection: &mut Connection, words: &Words<'_>) -> bool {
+pub fn take(
+    front: &Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    words: &Words<'_>,
+) -> bool {
     let number = connection.id.number();
     let client = state(connection);
     let resp = client.resp;
@@ -28,14 +34,14 @@ pub fn take(front: &mut Front, connection: &mut Connection, words: &Words<'_>) -
         _ => {
             at_once(client, number, &what, words, &mut out);
             if out.get(1..).is_some_and(|it| it.starts_with(NO_TRACKING)) {
-                front.counters.refused.count(WhyRefused::NotServed);
+                core.service.counters.refused.count(WhyRefused::NotServed);
             }
             answer(connection, out);
             return true;
         }
     };
     match ask {
-        Ok(ask) => push(front, connection, ask),
+        Ok(ask) => push(core, connection, ask),
         Err(text) => {
             reply::error(&mut out, &text);
             answer(connection, out);

@@ -5,24 +5,28 @@
 //!
 //! Whoever sends a datagram can name somebody else as its sender, who then gets the answer. So an answer
 //! is never much longer than its request, and what could be another server's answer is not answered.
+use super::Core;
 use super::Server;
-use super::budget::Purpose;
-use super::clients::Said;
-use super::core::{Core, Origin, Reader, Routed};
-use super::front::Front;
+use super::memcached::{LocalAnswer, local_answer};
 use super::meta_reads::MetaRead;
 use super::reads::KEY_WORK;
-use super::{answers, clock, requests};
+use crate::server::budget::Purpose;
+use crate::server::clients::Said;
+use crate::server::core::{Origin, Reader, Routed};
+use crate::server::{TOKEN_DATAGRAMS, answers, clock};
 use bytes::Bytes;
 use mio::net::UdpSocket;
+use mio::{Interest, Registry};
 use quorumwire_control::Now;
 use quorumwire_group::Reader::{Follower, Here};
 use quorumwire_group::{Gate, REQUEST_TIMEOUT};
-use quorumwire_interfaces::{Index, Reason, counters};
+use quorumwire_interfaces::{Application as _, Index, Reason, counters};
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
 
 mod assembly;
 mod frame;
@@ -130,7 +134,7 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    pub fn new(socket: UdpSocket) -> Self {
+    fn new(socket: UdpSocket) -> Self {
         Self {
             socket,
             waiting: BTreeMap::new(),
@@ -141,6 +145,21 @@ impl Datagrams {
             has_more: false,
             counters: DatagramCounters::default(),
         }
+    }
+
+    /// Binds the UDP side of the memcached port.
+    pub fn open(address: SocketAddr, registry: &Registry) -> io::Result<Self> {
+        let socket = std::net::UdpSocket::bind(address)?;
+        socket.set_nonblocking(true)?;
+        let mut socket = UdpSocket::from_std(socket);
+        registry.register(&mut socket, TOKEN_DATAGRAMS, Interest::READABLE)?;
+        Ok(Self::new(socket))
+    }
+
+    /// Its socket once more, from which a plane may answer.
+    pub fn socket(&self) -> anyhow::Result<std::net::UdpSocket> {
+        let own = self.socket.as_fd().try_clone_to_owned()?;
+        Ok(own.into())
     }
 
     /// What became of requests in several datagrams.
@@ -230,7 +249,7 @@ fn is_told(text: &[u8], close: bool) -> bool {
 impl Server {
     /// Takes requests in, a bounded number of them.
     pub fn poll_datagrams(&mut self) {
-        let Some(mut datagrams) = self.datagrams.take() else {
+        let Some(mut datagrams) = self.core.service.datagrams.take() else {
             return;
         };
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -249,7 +268,6 @@ impl Server {
                 let rest = |at| next.body.behind(at);
                 let to = (next.from, next.request);
                 take_request(
-                    &mut self.front,
                     &mut self.core,
                     &mut datagrams,
                     to,
@@ -264,16 +282,16 @@ impl Server {
             };
             datagrams.counters.bytes_in += bytes as u64;
             self.core.group.now = clock::now(); // after the bytes came: a lease is judged by this
-            let (front, core) = (&mut self.front, &mut self.core);
-            take_datagram(front, core, &mut datagrams, from, &buffer[..bytes]);
+            let core = &mut self.core;
+            take_datagram(core, &mut datagrams, from, &buffer[..bytes]);
         }
         self.scratch = scratch;
-        self.datagrams = Some(datagrams);
+        self.core.service.datagrams = Some(datagrams);
     }
 
     /// Answers a request, unless it was given up.
     pub fn complete_datagram(&mut self, id: u64, said: Said, answer: &[u8]) {
-        if let Some(datagrams) = &mut self.datagrams {
+        if let Some(datagrams) = &mut self.core.service.datagrams {
             match said {
                 Said::Answer | Said::Repeated => datagrams.answer(id, answer),
                 Said::Refused(reason) => datagrams.refuse(id, reason, answer),
@@ -281,40 +299,36 @@ impl Server {
         }
     }
 
-    /// The same of one that has no answer.
-    pub fn refuse_datagram(&mut self, id: u64, reason: Reason) {
-        self.complete_datagram(id, Said::Refused(reason), b"");
-    }
-
     /// Answers a read that has leave to be answered at `index`, now or later.
     pub fn answer_datagram_at(&mut self, index: Index, id: u64) {
-        if let Some(datagrams) = &mut self.datagrams {
-            let Some(waiting) = datagrams.waiting.get(&id) else {
-                return; // given up
-            };
+        let Some(mut datagrams) = self.core.service.datagrams.take() else {
+            return;
+        };
+        if let Some(waiting) = datagrams.waiting.get(&id) {
             match self.core.group.gate_granted(index, true, &waiting.line) {
                 Gate::Overdue => datagrams.refuse(id, Reason::Overdue, b""),
                 Gate::Wait(index) => {
-                    (self.core.group).wait_for(index, Here(Reader::Datagram(id)));
+                    (self.core.group).wait_for(index, Here(Reader::Service(id)));
                 }
                 Gate::Open | Gate::NoLease | Gate::NotLeader => {
                     if self.budget.may_go_on(Purpose::Datagrams) {
                         self.budget.begin(clock::now(), self.core.work_done());
-                        answer_read(&mut self.core, datagrams, id);
+                        answer_read(&mut self.core, &mut datagrams, id);
                         let work_done = self.core.work_done();
                         (self.budget).worked(Purpose::Datagrams, work_done, clock::now);
                     } else {
-                        (self.core.group).wait_for_time(index, Here(Reader::Datagram(id)));
+                        (self.core.group).wait_for_time(index, Here(Reader::Service(id)));
                     }
                 }
             }
         }
+        self.core.service.datagrams = Some(datagrams);
     }
 
     /// Gives up what has waited for too long. Writes were told before, as those of other clients.
     pub fn time_out_datagrams(&mut self) {
         let now = self.core.group.now;
-        let Some(datagrams) = &mut self.datagrams else {
+        let Some(datagrams) = &mut self.core.service.datagrams else {
             return;
         };
         datagrams.assembly.time_out(now);
@@ -330,22 +344,16 @@ impl Server {
             return;
         }
         self.core.group.reads.keep(|reader| match reader {
-            Here(Reader::Datagram(id)) => datagrams.waiting.contains_key(id),
+            Here(Reader::Service(id)) => datagrams.waiting.contains_key(id),
             Here(Reader::Client(_)) | Follower(_) => true,
         });
     }
 }
 
-fn take_datagram(
-    front: &mut Front,
-    core: &mut Core,
-    datagrams: &mut Datagrams,
-    from: SocketAddr,
-    bytes: &[u8],
-) {
+fn take_datagram(core: &mut Core, datagrams: &mut Datagrams, from: SocketAddr, bytes: &[u8]) {
     if core.plane_takes_memcached(from, bytes) {
         datagrams.counters.requests += 1;
-        front.counters.set_commands += 1;
+        core.service.counters.set_commands += 1;
         return;
     }
     let Some(frame) = Frame::split(bytes) else {
@@ -356,20 +364,19 @@ fn take_datagram(
     if frame.count == 1 {
         let rest = |at| Rest::copied(&frame.body[at..]);
         let body = (frame.body, HEADER_BYTES);
-        return take_request(front, core, datagrams, (from, request), body, rest);
+        return take_request(core, datagrams, (from, request), body, rest);
     }
     if let Some(whole) = datagrams.assembly.take(from, &frame, bytes.len(), now) {
         let frames_bytes = whole.datagram_bytes - whole.body.len();
         let rest = |at| Rest::copied(&whole.body[at..]);
         let body = (&whole.body[..], frames_bytes);
-        take_request(front, core, datagrams, (from, request), body, rest);
+        take_request(core, datagrams, (from, request), body, rest);
     }
 }
 
 /// Takes the first request in `body`. What it came with beside itself counts for how long its answer may be;
 /// what comes behind it does not, and is what `rest` gives. What is refused takes all of that with it.
 fn take_request(
-    front: &mut Front,
     core: &mut Core,
     datagrams: &mut Datagrams,
     (from, request): (SocketAddr, u16),
@@ -403,20 +410,20 @@ fn take_request(
             match asked {
                 Request::Write { command, noreply } => {
                     waiting.noreply = noreply;
-                    write(front, core, datagrams, waiting, &command);
+                    write(core, datagrams, waiting, &command);
                 }
                 Request::Read(asked) => {
                     waiting.line = Bytes::copy_from_slice(asked.line());
                     read(core, datagrams, waiting);
                 }
-                Request::Local(local) => answer_local(front, core, datagrams, &waiting, local),
+                Request::Local(local) => answer_local(core, datagrams, &waiting, local),
             }
         }
         Parsed::Refused {
             reply, why, close, ..
         } if is_told(reply, close) => {
-            front.counters.refused.count(why);
-            front.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
+            core.service.counters.refused.count(why);
+            core.service.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
             datagrams.send(&waiting, reply);
         }
         Parsed::Incomplete { .. } | Parsed::Refused { .. } => {
@@ -425,16 +432,10 @@ fn take_request(
     }
 }
 
-fn write(
-    front: &mut Front,
-    core: &mut Core,
-    datagrams: &mut Datagrams,
-    waiting: Waiting,
-    command: &Command<'_>,
-) {
+fn write(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting, command: &Command<'_>) {
     let id = datagrams.wait(waiting);
-    let origin = Origin::Datagram(id);
-    front.counters.count_command(command);
+    let origin = Origin::Service(id);
+    core.service.counters.count_command(command);
     let routed = core.write_or_limit(origin, command);
     settle(core, datagrams, id, routed);
 }
@@ -451,7 +452,7 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
     let line = waiting.line.clone();
     let id = datagrams.wait(waiting);
     if !core.group.leads() {
-        return match core.forward_read(Origin::Datagram(id), &line) {
+        return match core.forward_read(Origin::Service(id), &line) {
             Ok(_) => {}
             Err(routed) => settle(core, datagrams, id, routed),
         };
@@ -460,9 +461,9 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
     match core.group.gate(must_apply, true, &line) {
         Gate::Open => answer_read(core, datagrams, id),
         Gate::Overdue => datagrams.refuse(id, Reason::Overdue, b""),
-        Gate::Wait(index) => core.group.wait_for(index, Here(Reader::Datagram(id))),
+        Gate::Wait(index) => core.group.wait_for(index, Here(Reader::Service(id))),
         Gate::NoLease => {
-            (core.group).ask_round(must_apply, Here(Reader::Datagram(id)));
+            (core.group).ask_round(must_apply, Here(Reader::Service(id)));
         }
         Gate::NotLeader => datagrams.refuse(id, Reason::NotLeader, b""),
     }
@@ -479,7 +480,7 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
     let bytes_max = answer_bytes_max(waiting.datagram_bytes);
     let mut answer = Vec::new();
     let Asked::Items { keys, with_unique } = read.asked() else {
-        let origin = Origin::Datagram(id);
+        let origin = Origin::Service(id);
         return match core.answer_meta_read(origin, &read, true, &mut answer) {
             MetaRead::Answered => datagrams.answer(id, &answer),
             MetaRead::Written(routed) => settle(core, datagrams, id, routed),
@@ -489,9 +490,9 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
         if answer.len() > bytes_max {
             break;
         }
-        core.counters.get_keys += 1;
+        core.service.counters.get_keys += 1;
         if let Some(item) = core.group.store.inner().get(key) {
-            core.counters.get_hits += 1;
+            core.service.counters.get_hits += 1;
             reply::push_item(&mut answer, key, &item, with_unique);
         }
     }
@@ -502,23 +503,17 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
     datagrams.answer(id, &answer);
 }
 
-fn answer_local(
-    front: &mut Front,
-    core: &Core,
-    datagrams: &mut Datagrams,
-    to: &Waiting,
-    local: Local<'_>,
-) {
-    match requests::local_answer(local) {
-        requests::LocalAnswer::Text(text) => datagrams.send(to, text),
-        requests::LocalAnswer::Connections => datagrams.send(to, TOO_LARGE),
-        requests::LocalAnswer::Stats(asked) => {
+fn answer_local(core: &mut Core, datagrams: &mut Datagrams, to: &Waiting, local: Local<'_>) {
+    match local_answer(local) {
+        LocalAnswer::Text(text) => datagrams.send(to, text),
+        LocalAnswer::Connections => datagrams.send(to, TOO_LARGE),
+        LocalAnswer::Stats(asked) => {
             let mut answer = Vec::new();
-            front.write_stats(asked, core, &mut answer);
+            core.write_stats(asked, &mut answer);
             datagrams.send(to, &answer);
         }
-        requests::LocalAnswer::Nothing => {}
-        requests::LocalAnswer::Quit => return, // nothing behind it counts
+        LocalAnswer::Nothing => {}
+        LocalAnswer::Quit => return, // nothing behind it counts
     }
     datagrams.go_on(to);
 }

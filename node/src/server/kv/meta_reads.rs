@@ -1,7 +1,8 @@
 //! Reads of the meta protocol: answered out of the store like others, unless the answer changes what it
 //! finds. Then the log carries them.
-use super::clients::{Connection, Said};
-use super::core::{Core, Origin, Routed};
+use super::Core;
+use crate::server::clients::{Connection, Said};
+use crate::server::core::{Origin, Routed};
 use quorumwire_kv::memcached::{Asked, Read, reply};
 
 /// What became of a read.
@@ -44,7 +45,7 @@ impl Core {
     /// Counts what a read finds.
     pub fn count_read(&mut self, read: &Read<'_>) {
         if matches!(read.asked(), Asked::Debug(_)) {
-            self.counters.meta_debug_commands += 1;
+            self.service.counters.meta_debug_commands += 1;
             return;
         }
         let (mut keys, mut hits) = (0, 0);
@@ -53,8 +54,8 @@ impl Core {
             keys += 1;
             hits += u64::from(store.get(key).is_some());
         });
-        self.counters.get_keys += keys;
-        self.counters.get_hits += hits;
+        self.service.counters.get_keys += keys;
+        self.service.counters.get_hits += hits;
     }
 }
 

@@ -1,10 +1,11 @@
 //! What the plane may do for memcached clients by itself: which answers it has, until when the lease holds,
 //! and whether a write may go into the log without this server's doing.
-use super::clock;
-use super::core::Core;
+use super::Core;
+use crate::server::clock;
 use quorumwire_interfaces::{Leave, Term};
 use quorumwire_kv::memcached::{Asked, Read, reply};
 use quorumwire_kv::{Changed, ItemView, Key};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// What this server keeps in its plane.
@@ -22,7 +23,7 @@ impl Core {
     /// Shows the plane what has been applied, and says what it may do until the next turn ends.
     pub fn lend_to_plane(&mut self) {
         if !self.group.leads_fast_term() {
-            if self.lent.term.take().is_some() {
+            if self.service.lent.term.take().is_some() {
                 self.group.store.inner_mut().follow_changes(false);
             }
             return;
@@ -32,7 +33,7 @@ impl Core {
         let term = self.group.replica.term();
         let writes_until = self.writes_until();
         let reads_until = self.reads_until();
-        let (Some(plane), lent) = (&mut self.group.plane, &mut self.lent) else {
+        let (Some(plane), lent) = (&mut self.group.plane, &mut self.service.lent) else {
             return;
         };
         let Some(offload) = plane.place_mut().offload() else {
@@ -73,10 +74,10 @@ impl Core {
         let (Some(key), None) = (keys.next(), keys.next()) else {
             return;
         };
-        if self.lent.term != Some(self.group.replica.term()) {
+        if self.service.lent.term != Some(self.group.replica.term()) {
             return;
         }
-        let (Some(plane), lent) = (&mut self.group.plane, &mut self.lent) else {
+        let (Some(plane), lent) = (&mut self.group.plane, &mut self.service.lent) else {
             return;
         };
         let Some(offload) = plane.place_mut().offload() else {
@@ -107,8 +108,25 @@ impl Core {
             .group
             .replica
             .lease_until()
-            .filter(|_| is_current && self.lent.reads);
+            .filter(|_| is_current && self.service.lent.reads);
         until.map_or(Duration::ZERO, |until| until.0)
+    }
+
+    /// Whether the plane has taken a memcached client's datagram, which it answers itself.
+    pub fn plane_takes_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        if !self.group.leads_fast_term() || self.draining || self.group.is_full {
+            return false;
+        }
+        self.group.begin_term();
+        if !self.stores_every_set() {
+            return false; // what is refused must not be answered before
+        }
+        // What this writes must not be taken for older than something whose time has come.
+        self.group.tick_if_deadline_passed();
+        let Some(plane) = &mut self.group.plane else {
+            return false;
+        };
+        plane.take_datagram(from, datagram)
     }
 }
 
@@ -127,3 +145,7 @@ fn put_answer(
     answer.extend_from_slice(reply::END);
     answer.len() <= bytes_max
 }
+
+#[cfg(test)]
+#[path = "offload_test.rs"]
+mod tests;

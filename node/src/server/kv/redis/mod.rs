@@ -10,13 +10,15 @@ mod help;
 mod memory;
 mod transactions;
 
-use super::clients::{Connection, ReadState, Said, SlotKind};
-use super::core::{Core, Origin};
-use super::front::Front;
-use super::reads::set_front_state;
-use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
-use super::searches::Answered;
+use super::Core;
+use super::memcached::take_write;
 use crate::accounts::DEFAULT_NAME;
+use crate::server::clients::{Connection, ReadState, Said, SlotKind};
+use crate::server::core::Origin;
+use crate::server::front::Front;
+use crate::server::reads::set_front_state;
+use crate::server::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
+use crate::server::service::Answered;
 use quorumwire_control::Now;
 use quorumwire_kv::redis::{
     Broken, Kind, Parsed, Resp, Script, Skip, Skipped, Spec, Words, find, parse, why_refused,
@@ -145,7 +147,7 @@ pub fn take_requests(
                 Skipped::All { consumed } => used += consumed,
                 Skipped::Broken(broken) => {
                     used += rest.len();
-                    refuse(front, connection, broken);
+                    refuse(core, connection, broken);
                     advance(front, core, connection);
                 }
             }
@@ -159,11 +161,11 @@ pub fn take_requests(
                 consumed: bytes, ..
             } if !connection.is_let_in && bytes > UNKNOWN_CLIENT_BYTES_MAX => {
                 used += rest.len();
-                refuse(front, connection, errors::unknown_client_too_long());
+                refuse(core, connection, errors::unknown_client_too_long());
             }
             Parsed::TooLong { .. } if !connection.is_let_in => {
                 used += rest.len();
-                refuse(front, connection, errors::unknown_client_too_long());
+                refuse(core, connection, errors::unknown_client_too_long());
             }
             Parsed::Incomplete { needed } => return (used, needed),
             Parsed::Nothing { consumed } => used += consumed,
@@ -182,11 +184,11 @@ pub fn take_requests(
                 reply,
             } => {
                 used += consumed;
-                pass_over(front, connection, skip, reply);
+                pass_over(core, connection, skip, reply);
             }
             Parsed::Refused(broken) => {
                 used += rest.len();
-                refuse(front, connection, broken);
+                refuse(core, connection, broken);
             }
         }
         advance(front, core, connection);
@@ -194,8 +196,8 @@ pub fn take_requests(
 }
 
 /// Answers a request that is longer than it may be; what is still to come of it is thrown away.
-fn pass_over(front: &mut Front, connection: &mut Connection, skip: Skip, text: Vec<u8>) {
-    front.counters.refused.count(WhyRefused::TooLong);
+fn pass_over(core: &mut Core, connection: &mut Connection, skip: Skip, text: Vec<u8>) {
+    core.service.counters.refused.count(WhyRefused::TooLong);
     let client = state(connection);
     client.begin_request();
     client.skip = Some(skip);
@@ -206,8 +208,8 @@ fn pass_over(front: &mut Front, connection: &mut Connection, skip: Skip, text: V
 }
 
 /// What follows cannot be understood: says why, and closes.
-fn refuse(front: &mut Front, connection: &mut Connection, broken: Broken) {
-    front.counters.refused.count(broken.why);
+fn refuse(core: &mut Core, connection: &mut Connection, broken: Broken) {
+    core.service.counters.refused.count(broken.why);
     let client = state(connection);
     client.is_quiet = client.replies_off;
     let is_told = !broken.reply.is_empty();
@@ -218,8 +220,7 @@ fn refuse(front: &mut Front, connection: &mut Connection, broken: Broken) {
 /// The client's state: a connection that came here has one.
 fn state(connection: &mut Connection) -> &mut RedisClient {
     connection
-        .redis
-        .as_mut()
+        .redis_mut()
         .expect("requests of Redis clients only come here")
 }
 
@@ -258,7 +259,7 @@ fn dispatch(
     let spec = match found {
         Ok(spec) => spec,
         Err(text) => {
-            front.counters.refused.count(why_refused(words));
+            core.service.counters.refused.count(why_refused(words));
             if let Some(transaction) = &mut state(connection).transaction {
                 transaction.fail();
             }
@@ -268,12 +269,15 @@ fn dispatch(
     };
     let kind = spec.kind;
     if !connection.is_let_in && !connection::is_for_unknown(words) {
-        front.counters.refused.count(WhyRefused::Unauthenticated);
+        core.service
+            .counters
+            .refused
+            .count(WhyRefused::Unauthenticated);
         answer(connection, errors::NOT_LET_IN.to_vec());
         return true;
     }
     if kind == Kind::Connection && words.len() > CONNECTION_WORDS_MAX && !has_own_limit(words) {
-        front.counters.refused.count(WhyRefused::TooLong);
+        core.service.counters.refused.count(WhyRefused::TooLong);
         if let Some(transaction) = &mut state(connection).transaction {
             transaction.fail();
         }
@@ -281,12 +285,12 @@ fn dispatch(
         return true;
     }
     if state(connection).transaction.is_some() && !transactions::is_immediate(words) {
-        transactions::queue(front, connection, kind, words);
+        transactions::queue(core, connection, kind, words);
         return true;
     }
     match kind {
         Kind::Write => take_single(front, core, connection, words),
-        Kind::Read => take_read(front, core, connection, spec, words),
+        Kind::Read => take_read(core, connection, spec, words),
         Kind::Connection => connection::take(front, core, connection, words),
     }
 }
@@ -311,7 +315,7 @@ fn take_single(
         commands: words.text(),
     };
     let taken = take_script(front, core, connection, script);
-    front.counters.redis_writes += u64::from(taken);
+    core.service.counters.redis_writes += u64::from(taken);
     taken
 }
 
@@ -328,12 +332,12 @@ fn take_script(
     let is_one = !script.is_transaction;
     let command = Command::Redis(script);
     if command.encoded_bytes() > COMMAND_BYTES_MAX {
-        front.counters.refused.count(WhyRefused::TooLong);
+        core.service.counters.refused.count(WhyRefused::TooLong);
         answer(connection, errors::too_long(is_one));
         return true;
     }
     let quiet = state(connection).is_quiet;
-    requests::take_write(front, core, connection, &command, quiet)
+    take_write(front, core, connection, &command, quiet)
 }
 
 /// Whether such a read looks for keys: it names none, and may look at any number.
@@ -407,13 +411,7 @@ pub fn put_read_answer(
 }
 
 /// Takes a read on.
-fn take_read(
-    front: &mut Front,
-    core: &mut Core,
-    connection: &mut Connection,
-    spec: &Spec,
-    words: &Words<'_>,
-) -> bool {
+fn take_read(core: &mut Core, connection: &mut Connection, spec: &Spec, words: &Words<'_>) -> bool {
     let line = read_line(state(connection).resp, words.text());
     let keys = if spec.keys.is_empty() {
         KEYS_OF_A_SEARCH
@@ -421,6 +419,6 @@ fn take_read(
         u32::try_from((words.len() - 1).max(KEYS_OF_A_READ_MIN)).unwrap_or(u32::MAX)
     };
     let taken = requests::take_read_line(core, connection, &line, keys);
-    front.counters.redis_reads += u64::from(taken);
+    core.service.counters.redis_reads += u64::from(taken);
     taken
 }

@@ -2,6 +2,7 @@
 use super::super::clients::{Clients, Connection};
 use super::super::core::Core;
 use super::super::front::Front;
+use super::super::service::Service;
 use super::counters::Closed;
 use super::{push_frame, put, state};
 use crate::accounts::DEFAULT_NAME;
@@ -43,7 +44,12 @@ pub fn close(connection: &mut Connection, why: Closed, detail: String) {
 }
 
 /// The client's first message.
-pub fn take(front: &mut Front, core: &Core, connection: &mut Connection, hello: &client::Hello) {
+pub fn take<S: Service>(
+    front: &mut Front,
+    core: &Core<S>,
+    connection: &mut Connection,
+    hello: &client::Hello,
+) {
     let version = hello.protocol_max.min(CLIENT_PROTOCOL_VERSION_MAX);
     if version < hello.protocol_min.max(CLIENT_PROTOCOL_VERSION_MIN) {
         let detail = format!(
@@ -83,14 +89,14 @@ pub fn take(front: &mut Front, core: &Core, connection: &mut Connection, hello: 
 }
 
 /// Who leads, as far as this replica knows, and where its clients connect.
-pub fn leader<'a>(front: &'a Front, core: &'a Core) -> Option<(u32, &'a str)> {
+pub fn leader<'a, S: Service>(front: &'a Front, core: &'a Core<S>) -> Option<(u32, &'a str)> {
     let id = core.group.replica.leader()?;
-    let own = &front.identity;
     let replica = u32::from(id.0);
-    let address = if replica == own.replica {
-        &own.own_address
+    let address = if replica == front.identity.replica {
+        &core.native_address
     } else {
-        core.hellos.of(id).map_or("", |it| it.own_address.as_str())
+        let said = core.hellos.of(id);
+        said.map_or("", |it| it.native_address.as_str())
     };
     Some((replica, address))
 }
@@ -115,7 +121,7 @@ impl Clients {
                 let waited = now.0.saturating_sub(it.unknown_since.0);
                 !it.is_in_handshake() && !it.closing && waited > HELLO_TIMEOUT
             };
-            it.own.as_deref().is_some_and(|client| !client.is_welcome) && is_due()
+            it.native().is_some_and(|client| !client.is_welcome) && is_due()
         };
         let late: Vec<_> = self.iter().filter(is_late).map(|it| it.id).collect();
         for id in late {

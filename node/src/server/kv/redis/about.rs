@@ -1,12 +1,12 @@
 //! What a Redis client can learn of the server: `INFO`, `CONFIG`, `CLIENT LIST`.
 use super::super::Server;
-use super::super::clients::Connection;
-use super::super::clock;
 use super::asks::shown;
 use super::errors::{SYNTAX, quoting};
 use super::transactions::Transaction;
 use super::{RedisClient, memory};
 use crate::options::Durability;
+use crate::server::clients::Connection;
+use crate::server::clock;
 use quorumwire_control::{Now, Role};
 use quorumwire_kv::redis::{Resp, fits, reply};
 use std::fmt::Write as _;
@@ -146,7 +146,10 @@ impl Server {
             "clients" => vec![
                 ("connected_clients", self.clients.count().to_string()),
                 ("maxclients", self.options.connections_max.to_string()),
-                ("blocked_clients", self.front.asks.waits_count().to_string()),
+                (
+                    "blocked_clients",
+                    self.core.service.asks.waits_count().to_string(),
+                ),
             ],
             "memory" => vec![
                 ("used_memory", store.memory_bytes.to_string()),
@@ -209,7 +212,7 @@ impl Server {
     }
 
     fn info_stats(&self) -> Vec<(&'static str, String)> {
-        let own = &self.front.counters;
+        let own = &self.core.service.counters;
         let clients = &self.clients.counters;
         let store = self.core.group.store.inner().stats();
         vec![

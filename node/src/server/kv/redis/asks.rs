@@ -1,11 +1,10 @@
 //! What a Redis client asks about other clients and replicas: `CLIENT LIST`, `CLIENT KILL` and `WAIT`.
+use super::super::Core;
 use super::super::Server;
 use super::super::asks::{self, Ask, Wait};
-use super::super::clients::{Connection, ConnectionId};
-use super::super::core::Core;
-use super::super::front::Front;
 use super::errors::{SYNTAX, quoting};
 use super::{RedisClient, answer};
+use crate::server::clients::{Connection, ConnectionId};
 use quorumwire_control::{Now, Status};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::redis::{Resp, Words, integer, reply};
@@ -126,12 +125,7 @@ pub fn shown(address: Option<SocketAddr>) -> String {
 /// `WAIT replicas milliseconds`. False: it must be offered again, once the writes before it are answered.
 ///
 /// An answered write is on a majority already. The leader knows of more; another replica only of that.
-pub fn wait(
-    front: &mut Front,
-    core: &Core,
-    connection: &mut Connection,
-    words: &Words<'_>,
-) -> bool {
+pub fn wait(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
     let number = |place: usize| integer(words.get(place)?);
     let refusal: &[u8] = match (number(1), number(2)) {
         (Some(_), Some(0..)) => b"",
@@ -159,7 +153,7 @@ pub fn wait(
         index: core.group.applied,
         until,
     };
-    asks::push(front, connection, Ask::Wait(wait))
+    asks::push(core, connection, Ask::Wait(wait))
 }
 
 impl Server {
@@ -167,14 +161,15 @@ impl Server {
     pub fn client_list(&mut self, filter: &Filter, resp: Resp, out: &mut Vec<u8>) {
         let now = self.core.group.now;
         let waiting: HashSet<i64> = self
-            .front
+            .core
+            .service
             .asks
             .waiting()
             .map(ConnectionId::number)
             .collect();
         let mut lines = String::new();
         for connection in self.clients.iter() {
-            let Some(client) = &connection.redis else {
+            let Some(client) = connection.redis() else {
                 continue;
             };
             if filter.fits(client, connection) {
@@ -190,7 +185,7 @@ impl Server {
     pub fn kill_clients(&mut self, filter: &Filter, by: ConnectionId, out: &mut Vec<u8>) {
         let mut killed = Vec::new();
         for connection in self.clients.iter() {
-            let Some(client) = &connection.redis else {
+            let Some(client) = connection.redis() else {
                 continue;
             };
             if filter.fits(client, connection) {
@@ -200,7 +195,7 @@ impl Server {
         for id in &killed {
             if *id != by {
                 self.clients.kill(*id);
-                self.core.forget_reads_of(*id);
+                self.forget_reads_of(*id);
             } else if let Some(connection) = self.clients.get(by) {
                 connection.closing = true;
             }

@@ -1,10 +1,10 @@
 //! What clients ask of the whole server, by either protocol: answered between the turns of connections, in
 //! the order of each client's requests. An answer may be long, so a connection asks for one at a time, and a
 //! turn answers as many as there is time for.
-use super::clients::{Connection, ConnectionId, Said, SlotKind};
-use super::front::Front;
 use super::redis::{self, Filter};
-use super::{Server, clock};
+use super::{Core, Server};
+use crate::server::clients::{Connection, ConnectionId, Said, SlotKind};
+use crate::server::clock;
 use quorumwire_control::Now;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::redis::{Resp, reply};
@@ -80,7 +80,7 @@ impl Asks {
 }
 
 /// Takes a question on. False: it must be offered again, once the one before it is answered.
-pub fn push(front: &mut Front, connection: &mut Connection, ask: Ask) -> bool {
+pub fn push(core: &mut Core, connection: &mut Connection, ask: Ask) -> bool {
     if connection.is_asking {
         return false;
     }
@@ -88,7 +88,7 @@ pub fn push(front: &mut Front, connection: &mut Connection, ask: Ask) -> bool {
     let slot = connection.next_slot();
     connection.push(SlotKind::Asked, None);
     let id = connection.id;
-    front.asks.due.push_back(Asked { id, slot, ask });
+    core.service.asks.due.push_back(Asked { id, slot, ask });
     true
 }
 
@@ -97,7 +97,7 @@ impl Server {
     pub fn answer_asks(&mut self) {
         let begun = self.core.group.now;
         while self.core.group.now.0.saturating_sub(begun.0) <= ANSWERING_TIME_MAX {
-            let Some(asked) = self.front.asks.due.pop_front() else {
+            let Some(asked) = self.core.service.asks.due.pop_front() else {
                 break;
             };
             self.answer_ask(asked);
@@ -119,8 +119,8 @@ impl Server {
             Ask::Clients(resp, filter) => self.client_list(&filter, resp, &mut out),
             Ask::Kill(filter) => self.kill_clients(&filter, id, &mut out),
             Ask::Wait(wait) => {
-                self.front.asks.waits.push((id, slot, wait));
-                self.front.asks.waits_next = self.core.group.now;
+                self.core.service.asks.waits.push((id, slot, wait));
+                self.core.service.asks.waits_next = self.core.group.now;
                 return;
             }
             Ask::Unblock { number, with_error } => {
@@ -140,7 +140,7 @@ impl Server {
 
     /// Answers the connection with this number, if it waits for replicas. False: it does not.
     fn end_wait(&mut self, number: i64, with_error: bool) -> bool {
-        let waits = &mut self.front.asks.waits;
+        let waits = &mut self.core.service.asks.waits;
         let Some(place) = waits.iter().position(|(id, _, _)| id.number() == number) else {
             return false;
         };
@@ -163,14 +163,14 @@ impl Server {
     /// up the end.
     fn answer_waits(&mut self) {
         let now = self.core.group.now;
-        if self.front.asks.waits.is_empty() || now < self.front.asks.waits_next {
+        if self.core.service.asks.waits.is_empty() || now < self.core.service.asks.waits_next {
             return;
         }
-        self.front.asks.waits_next = Now(now.0 + WAITS_LOOKED_AT);
+        self.core.service.asks.waits_next = Now(now.0 + WAITS_LOOKED_AT);
         let status = self.core.group.replica.status();
         // Only a leader hears of others that get there.
         let is_told = self.core.group.leads() && self.draining_since.is_none();
-        for (id, slot, wait) in std::mem::take(&mut self.front.asks.waits) {
+        for (id, slot, wait) in std::mem::take(&mut self.core.service.asks.waits) {
             let have = redis::replicas_that_have(&status, wait.index);
             let is_over = wait.until.is_some_and(|until| now >= until);
             if have < wait.replicas && is_told && !is_over {
@@ -179,7 +179,7 @@ impl Server {
                     None => continue,
                     Some(true) => {}
                     Some(false) => {
-                        self.front.asks.waits.push((id, slot, wait));
+                        self.core.service.asks.waits.push((id, slot, wait));
                         continue;
                     }
                 }

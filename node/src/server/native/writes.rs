@@ -1,17 +1,15 @@
 //! Commands of sessions on their way into the log, here or at the leader.
 use super::super::core::{Core, Origin, Routed};
+use super::super::service::Service;
 use bytes::BufMut as _;
 use quorumwire_group::{Follower, ForwardKind};
 use quorumwire_interfaces::Reason;
-use quorumwire_kv::ERROR_BYTES_MAX;
-use quorumwire_sessions::{ANSWER_BYTES_MAX, SESSION_HEADER_BYTES};
+use quorumwire_sessions::SESSION_HEADER_BYTES;
 use quorumwire_wire::limits::{COMMAND_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
 
-/// What a command was refused for is still known when it is asked again.
-const _: () = assert!(ERROR_BYTES_MAX <= ANSWER_BYTES_MAX);
 const _: () = assert!(SESSION_COMMAND_BYTES_MAX + SESSION_HEADER_BYTES == COMMAND_BYTES_MAX);
 
-impl Core {
+impl<S: Service> Core<S> {
     /// A command with its session and its sequence: into the log if we lead, to the leader otherwise.
     pub fn write_in_session(&mut self, origin: Origin, name: (u64, u64), command: &[u8]) -> Routed {
         if self.draining {
@@ -26,7 +24,7 @@ impl Core {
             (Ok(_), Origin::Follower(_) | Origin::Plane(..)) => {
                 return Routed::refused(Reason::NotLeader);
             }
-            (Ok(leader), Origin::Client(..) | Origin::Datagram(_) | Origin::Admin(_)) => leader,
+            (Ok(leader), Origin::Client(..) | Origin::Service(_) | Origin::Admin(_)) => leader,
         };
         let bytes = SESSION_HEADER_BYTES + command.len();
         let whole = self

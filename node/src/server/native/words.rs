@@ -1,4 +1,4 @@
-//! What a refusal is in the own protocol.
+//! What a refusal is in the native protocol.
 use super::super::answers;
 use quorumwire_interfaces::Reason;
 use quorumwire_wire::client::{Refused, RefusedReason};

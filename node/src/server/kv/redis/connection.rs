@@ -1,13 +1,14 @@
 //! Commands about a connection and the server: its protocol, who its client is, its end, and what there is to
 //! know.
+use super::super::Core;
 use super::super::asks::{Ask, push};
-use super::super::clients::{Connection, SlotKind};
-use super::super::core::Core;
-use super::super::front::Front;
-use super::super::requests::take_write;
+use super::super::memcached::take_write;
 use super::client::{self, is_name};
 use super::{answer, asks, errors, help, memory, state, transactions};
 use crate::accounts::DEFAULT_NAME;
+use crate::server::clients::{Connection, SlotKind};
+use crate::server::clock;
+use crate::server::front::Front;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::redis::{Resp, Words, integer, reply};
 use quorumwire_kv::{Command, WhyRefused};
@@ -26,12 +27,12 @@ pub fn take(
         b"multi" => transactions::multi(connection),
         b"exec" => return transactions::exec(front, core, connection),
         b"discard" => return transactions::discard(connection),
-        b"watch" => return transactions::watch(front, core, connection, words),
+        b"watch" => return transactions::watch(core, connection, words),
         b"unwatch" => return transactions::unwatch(connection),
-        b"wait" => return asks::wait(front, core, connection, words),
-        b"client" => return client::take(front, connection, words),
+        b"wait" => return asks::wait(core, connection, words),
+        b"client" => return client::take(front, core, connection, words),
         b"config" => return config(front, core, connection, words),
-        b"info" => return look(front, connection, Ask::Info(resp, texts(words, 1))),
+        b"info" => return look(core, connection, Ask::Info(resp, texts(words, 1))),
         b"quit" => {
             answer(connection, b"+OK\r\n".to_vec());
             connection.push(SlotKind::Quit, None);
@@ -49,7 +50,7 @@ pub fn take(
             }
             answer(connection, b"+RESET\r\n".to_vec());
         }
-        b"hello" => hello(front, connection, words),
+        b"hello" => hello(front, core, connection, words),
         b"auth" => auth(front, connection, words),
         // What needs no connection is the state machine's: transactions may hold it, too.
         b"command" | b"ping" | b"echo" | b"select" | b"swapdb" => {
@@ -63,7 +64,7 @@ pub fn take(
                 words,
                 &mut out,
             );
-            front.counters.refused.count_if_not_served(&out);
+            core.service.counters.refused.count_if_not_served(&out);
             answer(connection, out);
         }
     }
@@ -96,13 +97,13 @@ fn config(
             answer(connection, out);
             true
         }
-        None => look(front, connection, Ask::Config(resp, texts(words, 1))),
+        None => look(core, connection, Ask::Config(resp, texts(words, 1))),
     }
 }
 
 /// Asks for what the writes before it may change. False: it must be offered again, once they are answered.
-fn look(front: &mut Front, connection: &mut Connection, ask: Ask) -> bool {
-    connection.writes_waiting == 0 && push(front, connection, ask)
+fn look(core: &mut Core, connection: &mut Connection, ask: Ask) -> bool {
+    connection.writes_waiting == 0 && push(core, connection, ask)
 }
 
 /// What needs little but the command: when a snapshot was taken, and what is applied.
@@ -123,7 +124,7 @@ fn at_once(
         b"latency" => latency(&what, resp, words, out),
         b"memory" if what == b"help" => help::write("memory", out),
         b"time" => {
-            let now = super::super::clock::wall_ms();
+            let now = clock::wall_ms();
             reply::array_header(out, 2);
             reply::bulk(out, (now / 1000).to_string().as_bytes());
             reply::bulk(out, (now % 1000 * 1000).to_string().as_bytes());
@@ -241,7 +242,7 @@ fn version(word: &[u8]) -> Result<Resp, &'static [u8]> {
 }
 
 /// `HELLO [version [AUTH user password] [SETNAME name]]`
-fn hello(front: &mut Front, connection: &mut Connection, words: &Words<'_>) {
+fn hello(front: &mut Front, core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
     let client = state(connection);
     let resp = match words.get(1).map_or(Ok(client.resp), version) {
         Ok(resp) => resp,
@@ -272,7 +273,10 @@ fn hello(front: &mut Front, connection: &mut Connection, words: &Words<'_>) {
         }
     }
     if user.is_none() && !connection.is_let_in {
-        front.counters.refused.count(WhyRefused::Unauthenticated);
+        core.service
+            .counters
+            .refused
+            .count(WhyRefused::Unauthenticated);
         return answer(connection, errors::HELLO_NOT_LET_IN.to_vec());
     }
     connection.is_let_in = true;

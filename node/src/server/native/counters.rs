@@ -1,4 +1,4 @@
-//! What is counted of clients of the own protocol.
+//! What is counted of clients of the native protocol.
 use quorumwire_interfaces::{counters, counters_by};
 use quorumwire_wire::client::{GoodbyeReason, RefusedReason};
 
@@ -83,7 +83,7 @@ counters_by! {
 counters! {
     /// Of one connection since it was asked last, or of all.
     #[derive(Clone, Copy, Debug, Default)]
-    pub struct OwnCounters {
+    pub struct NativeCounters {
         /// Clients of the port `client` that were let in
         pub welcomed: "client_port_welcomed",
         /// Commands from clients of the port `client`, openings of sessions and those sent again included
@@ -101,7 +101,7 @@ counters! {
     }
 }
 
-impl OwnCounters {
+impl NativeCounters {
     /// A reason that newer replicas give, or none, is another one.
     pub fn count_refused(&mut self, why: RefusedReason) {
         self.refused.count(match why {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_refusal_without_a_reason_has_another_one_and_all_are_added_up() {
-        let mut counters = OwnCounters::default();
+        let mut counters = NativeCounters::default();
         counters.count_refused(RefusedReason::Unspecified);
         counters.count_refused(RefusedReason::Busy);
         counters.closed.count(Closed::NoHello);

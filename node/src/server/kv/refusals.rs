@@ -1,12 +1,10 @@
-//! How many requests of memcached and Redis clients were refused, by reason; the own port counts its own.
-use crate::sparing::Sparing;
+//! How many requests of memcached and Redis clients were refused, by reason; the native port counts its own.
+use crate::server::security::say_tls;
 use quorumwire_interfaces::{Counter, CounterSink};
 use quorumwire_kv::{RefusalCounters, WhyRefused};
 
 /// How an answer to a Redis client ends that says so.
 const NOT_SERVED: &[u8] = b"is not served: see `quorumwire status` and the metrics\r\n";
-
-static TLS_CAME: Sparing = Sparing::new();
 
 /// All together, whatever the reason.
 const ALL: Counter = Counter {
@@ -42,12 +40,5 @@ impl Refusals {
     pub fn each(&self, sink: CounterSink<'_>) {
         sink(&ALL, self.sum());
         self.0.each(sink);
-    }
-}
-
-/// A client speaks TLS where there is none. The log says it now and then, whoever comes how often.
-pub fn say_tls() {
-    if TLS_CAME.says("") {
-        tracing::warn!("a client speaks TLS at a port without TLS");
     }
 }

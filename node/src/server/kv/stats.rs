@@ -1,12 +1,12 @@
 //! The answers to `stats`, in the names that memcached's tools read. Only what is measured is told: how
 //! writes turned out, as this replica applied them, whoever asked; reads where they were answered, which is
 //! at the leader; all else of this replica's own clients.
+use super::Core;
 use super::Server;
-use super::clients::{ClientCounters, Connection};
-use super::clock;
-use super::core::Core;
-use super::front::Front;
+use crate::server::clients::{ClientCounters, Connection};
+use crate::server::clock;
 use quorumwire_control::Now;
+use quorumwire_interfaces::Application as _;
 use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{MemoryPolicy, VALUE_BYTES_MAX};
 use std::io::{self, Write};
@@ -33,7 +33,11 @@ pub enum Statistics {
     Reset,
 }
 
+/// What statistics are in work for each byte of them: they are made of hundreds of numbers.
+const WORK_PER_BYTE: usize = 16;
+
 /// What `stats` tells of the server and its clients, as of the turn's beginning.
+#[derive(Default)]
 pub struct Serving {
     started: Now,
     pub counters: ClientCounters,
@@ -43,7 +47,7 @@ pub struct Serving {
     pub datagram_bytes_in: u64,
     pub datagram_bytes_out: u64,
     pub settings: String,
-    /// What `stats` counts from: see [`Front::write_stats`].
+    /// What `stats` counts from: see [`Core::write_stats`].
     figures_at_reset: Vec<u64>,
 }
 
@@ -52,13 +56,7 @@ impl Serving {
     pub fn begin(now: Now) -> Self {
         Self {
             started: now,
-            counters: ClientCounters::default(),
-            open: 0,
-            open_max: 0,
-            datagram_bytes_in: 0,
-            datagram_bytes_out: 0,
-            settings: String::new(),
-            figures_at_reset: Vec::new(),
+            ..Self::default()
         }
     }
 }
@@ -66,43 +64,43 @@ impl Serving {
 /// Figures that `stats reset` sets to 0.
 type Resettable = [(&'static str, u64); 28];
 
-impl Front {
+impl Core {
     /// Answers all kinds of `stats` but `stats conns`, which is asked of the whole server.
-    pub fn write_stats(&mut self, asked: Statistics, core: &Core, output: &mut Vec<u8>) {
+    pub fn write_stats(&mut self, asked: Statistics, output: &mut Vec<u8>) {
         match asked {
-            Statistics::General => self.write_general(core, output),
+            Statistics::General => self.write_general(output),
             Statistics::Settings => {
-                let limit = core.group.store.inner().memory_limit();
+                let limit = self.group.store.inner().memory_limit();
                 let evictions = match limit.policy {
                     MemoryPolicy::Refuse => "off",
                     MemoryPolicy::Evict => "on",
                 };
                 push(output, "maxbytes", limit.bytes);
                 push(output, "evictions", evictions);
-                output.extend_from_slice(self.serving.settings.as_bytes());
+                output.extend_from_slice(self.service.serving.settings.as_bytes());
             }
             Statistics::Slabs => {
-                let bytes = core.group.store.inner().stats().memory_bytes;
+                let bytes = self.group.store.inner().stats().memory_bytes;
                 push(output, "active_slabs", 0);
                 push(output, "total_malloced", bytes);
             }
             Statistics::Sizes => push(output, "sizes_status", "disabled"),
             Statistics::Reset => {
-                let figures = self.resettable(core);
-                self.serving.figures_at_reset = figures.map(|(_, count)| count).to_vec();
+                let figures = self.resettable();
+                self.service.serving.figures_at_reset = figures.map(|(_, count)| count).to_vec();
                 return output.extend_from_slice(reply::RESET);
             }
         }
         output.extend_from_slice(reply::END);
     }
 
-    fn write_general(&self, core: &Core, output: &mut Vec<u8>) {
-        let stats = core.group.store.inner().stats();
-        let uptime = core
+    fn write_general(&self, output: &mut Vec<u8>) {
+        let stats = self.group.store.inner().stats();
+        let uptime = self
             .group
             .now
             .0
-            .saturating_sub(self.serving.started.0)
+            .saturating_sub(self.service.serving.started.0)
             .as_secs();
         push(output, "pid", std::process::id());
         push(output, "uptime", uptime);
@@ -113,10 +111,11 @@ impl Front {
             push(output, "rusage_user", format_args!("{user:.6}"));
             push(output, "rusage_system", format_args!("{system:.6}"));
         }
-        push(output, "max_connections", self.serving.open_max);
-        push(output, "curr_connections", self.serving.open);
-        for (place, (name, count)) in self.resettable(core).into_iter().enumerate() {
+        push(output, "max_connections", self.service.serving.open_max);
+        push(output, "curr_connections", self.service.serving.open);
+        for (place, (name, count)) in self.resettable().into_iter().enumerate() {
             let before = self
+                .service
                 .serving
                 .figures_at_reset
                 .get(place)
@@ -125,28 +124,28 @@ impl Front {
             // A snapshot from the leader has the store count anew.
             push(output, name, count.saturating_sub(before));
         }
-        push(output, "accepting_conns", u8::from(!core.draining));
+        push(output, "accepting_conns", u8::from(!self.draining));
         push(output, "threads", 1); // that serve clients
         push(output, "bytes", stats.bytes);
         push(output, "curr_items", stats.curr_items);
         push(
             output,
             "limit_maxbytes",
-            core.group.store.inner().memory_limit().bytes,
+            self.group.store.inner().memory_limit().bytes,
         );
-        push(output, "commit_index", core.group.replica.commit_index().0);
-        push(output, "applied_index", core.group.applied.0);
-        push(output, "term", core.group.replica.term().0);
-        push(output, "role", core.role_name());
+        push(output, "commit_index", self.group.replica.commit_index().0);
+        push(output, "applied_index", self.group.applied.0);
+        push(output, "term", self.group.replica.term().0);
+        push(output, "role", self.role_name());
     }
 
-    fn resettable(&self, core: &Core) -> Resettable {
-        let stats = core.group.store.inner().stats();
+    fn resettable(&self) -> Resettable {
+        let stats = self.group.store.inner().stats();
         let found = stats.outcomes;
-        let (own, asked) = (&core.counters, &self.counters);
-        let serving = &self.serving;
-        let get_misses = own.get_keys.saturating_sub(own.get_hits) + found.get_misses;
-        let get_hits = own.get_hits + found.get_hits;
+        let asked = &self.service.counters;
+        let serving = &self.service.serving;
+        let get_misses = asked.get_keys.saturating_sub(asked.get_hits) + found.get_misses;
+        let get_hits = asked.get_hits + found.get_hits;
         [
             ("total_connections", serving.counters.accepted),
             ("rejected_connections", serving.counters.refused_too_many),
@@ -154,7 +153,7 @@ impl Front {
             ("cmd_set", asked.set_commands),
             ("cmd_flush", asked.flush_commands),
             ("cmd_touch", found.touch_hits + found.touch_misses),
-            ("cmd_meta", own.meta_debug_commands),
+            ("cmd_meta", asked.meta_debug_commands),
             ("get_hits", get_hits),
             ("get_misses", get_misses),
             ("delete_misses", found.delete_misses),
@@ -186,13 +185,21 @@ impl Front {
     }
 }
 
+/// Writes these statistics as they are now.
+pub fn put(core: &mut Core, connection: &mut Connection, asked: Statistics) {
+    let before = connection.output.len();
+    core.write_stats(asked, &mut connection.output);
+    let bytes = connection.output.len() - before;
+    core.group.store.inner().add_work(bytes * WORK_PER_BYTE);
+}
+
 impl Server {
     /// Notes what `stats` tells of the clients.
     pub fn count_clients(&mut self) {
-        let serving = &mut self.front.serving;
+        let serving = &mut self.core.service.serving;
         serving.counters = self.clients.counters;
         serving.open = self.clients.count() as u64;
-        if let Some(datagrams) = &self.datagrams {
+        if let Some(datagrams) = &self.core.service.datagrams {
             serving.datagram_bytes_in = datagrams.counters.bytes_in;
             serving.datagram_bytes_out = datagrams.counters.bytes_out;
         }
@@ -202,7 +209,11 @@ impl Server {
     pub fn note_settings(&mut self) {
         let memcached = &self.addresses.memcached;
         let (host, port) = memcached.rsplit_once(':').unwrap_or((memcached, "0"));
-        let udp_port = if self.datagrams.is_some() { port } else { "0" };
+        let udp_port = if self.core.service.datagrams.is_some() {
+            port
+        } else {
+            "0"
+        };
         let options = &self.options;
         let yes = |yes: bool| if yes { "yes" } else { "no" };
         let connections_max = options.connections_max;
@@ -229,8 +240,8 @@ impl Server {
         push(&mut text, "idle_timeout", 0);
         push(&mut text, "track_sizes", "no");
         push(&mut text, "ssl_enabled", yes(options.client_tls.is_some()));
-        self.front.serving.settings = String::from_utf8_lossy(&text).into_owned();
-        self.front.serving.open_max = connections_max as u64;
+        self.core.service.serving.settings = String::from_utf8_lossy(&text).into_owned();
+        self.core.service.serving.open_max = connections_max as u64;
     }
 
     /// `stats conns`

@@ -1,0 +1,250 @@
+//! Clients of memcached's text protocol over TCP: their bytes into requests, and requests about the server.
+use super::Core;
+use super::asks::{self, Ask};
+use super::stats::Statistics;
+use crate::server::clients::{Connection, SlotKind};
+use crate::server::front::Front;
+use crate::server::requests::{
+    self, UNKNOWN_CLIENT_BYTES_MAX, advance, count_request, may_take_next,
+};
+use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, parse_on, reply};
+use quorumwire_kv::{Command, WhyRefused};
+
+/// The first request of a memcached client that must say who it is: a `set` of any key to name and password.
+fn let_in(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    bytes: &[u8],
+) -> (usize, usize) {
+    let (consumed, reply, is_over) = match parse(bytes) {
+        Parsed::Incomplete { needed: long, .. } | Parsed::Request { consumed: long, .. }
+            if long > UNKNOWN_CLIENT_BYTES_MAX =>
+        {
+            (bytes.len(), reply::NOT_LET_IN, true)
+        }
+        Parsed::Incomplete { needed, .. } => return (0, needed),
+        Parsed::Request { consumed, request } => match request {
+            Request::Write {
+                command: Command::Set(item),
+                ..
+            } => {
+                let mut words = item.value.splitn(2, |byte| *byte == b' ');
+                let (name, password) = (words.next(), words.next());
+                connection.is_let_in =
+                    front.is_account(name.unwrap_or_default(), password.unwrap_or_default());
+                let told = [reply::WRONG_ACCOUNT, reply::STORED];
+                (consumed, told[usize::from(connection.is_let_in)], false)
+            }
+            Request::Local(Local::Quit) => (consumed, &b""[..], true),
+            Request::Write { .. } | Request::Read(_) | Request::Local(_) => {
+                (consumed, reply::NOT_LET_IN, false)
+            }
+        },
+        Parsed::Refused {
+            consumed,
+            reply,
+            why: why @ WhyRefused::Tls,
+            ..
+        } => {
+            core.service.counters.refused.count(why);
+            (consumed, reply, true)
+        }
+        Parsed::Refused {
+            consumed,
+            swallow,
+            close,
+            ..
+        } => (consumed, reply::NOT_LET_IN, close || swallow > 0),
+    };
+    if reply == reply::NOT_LET_IN {
+        core.service
+            .counters
+            .refused
+            .count(WhyRefused::Unauthenticated);
+    }
+    connection.push(SlotKind::Fixed(reply), None);
+    if is_over {
+        connection.hang_up(!reply.is_empty());
+    }
+    advance(front, core, connection);
+    (consumed, 0)
+}
+
+/// Takes whole requests off `bytes`. Returns how many bytes were used, and how many must be there
+/// before it is worth looking again.
+pub fn take_requests(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    bytes: &[u8],
+) -> (usize, usize) {
+    let mut used = 0;
+    let searched = std::mem::take(&mut connection.searched);
+    loop {
+        let rest = &bytes[used..];
+        if connection.swallow > 0 {
+            let swallowed = connection.swallow.min(rest.len());
+            connection.swallow -= swallowed;
+            used += swallowed;
+            if connection.swallow > 0 {
+                return (used, 1);
+            }
+            continue;
+        }
+        if rest.is_empty() || !may_take_next(front, core, connection) {
+            return (used, 0);
+        }
+        if !connection.is_let_in {
+            let (taken, needed) = let_in(front, core, connection, rest);
+            used += taken;
+            if taken == 0 {
+                return (used, needed);
+            }
+            continue;
+        }
+        match parse_on(rest, if used == 0 { searched } else { 0 }) {
+            Parsed::Incomplete { needed, searched } => {
+                connection.searched = searched;
+                return (used, needed);
+            }
+            Parsed::Request { consumed, request } => {
+                if !take_request(front, core, connection, request) {
+                    connection.stalled = true;
+                    return (used, 0);
+                }
+                used += consumed;
+                count_request(core, consumed);
+            }
+            Parsed::Refused {
+                consumed,
+                swallow,
+                reply,
+                why,
+                close,
+            } => {
+                core.service.counters.refused.count(why);
+                core.service.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
+                used += consumed;
+                count_request(core, consumed);
+                connection.swallow = swallow;
+                connection.push(SlotKind::Fixed(reply), None);
+                if close {
+                    connection.hang_up(!reply.is_empty());
+                }
+                advance(front, core, connection);
+            }
+        }
+    }
+}
+
+/// Takes one request on. False: it can go nowhere now and must be offered again.
+fn take_request(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    request: Request<'_>,
+) -> bool {
+    connection.last_request = core.group.now;
+    match request {
+        Request::Write { command, noreply } => {
+            if !take_write(front, core, connection, &command, noreply) {
+                return false;
+            }
+        }
+        Request::Read(read) => {
+            if !take_read(core, connection, &read) {
+                return false;
+            }
+        }
+        Request::Local(local) => {
+            if !take_local(core, connection, local) {
+                return false;
+            }
+        }
+    }
+    advance(front, core, connection);
+    true
+}
+
+/// Puts a write into the log, or sends it to the leader. False: it must be offered again.
+pub fn take_write(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    command: &Command<'_>,
+    noreply: bool,
+) -> bool {
+    let work = core.group.store.inner().expected_work(command);
+    let taken = requests::take_write(front, core, connection, (work, noreply), |core, origin| {
+        core.write_or_limit(origin, command)
+    });
+    if taken {
+        core.service.counters.count_command(command);
+    }
+    taken
+}
+
+fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
+    let keys = u32::try_from(read.key_count()).expect("a read has a limit of keys");
+    requests::take_read_line(core, connection, read.line(), keys)
+}
+
+/// Takes a request about the server on. False: it must be offered again.
+fn take_local(core: &mut Core, connection: &mut Connection, local: Local<'_>) -> bool {
+    let kind = match local_answer(local) {
+        LocalAnswer::Nothing => return true,
+        LocalAnswer::Connections => return asks::push(core, connection, Ask::Connections),
+        LocalAnswer::Text(text) => SlotKind::Fixed(text),
+        LocalAnswer::Stats(asked) => SlotKind::Stats(asked),
+        LocalAnswer::Quit => {
+            connection.closing = true;
+            SlotKind::Quit
+        }
+    };
+    connection.push(kind, None);
+    true
+}
+
+/// What a request about the server is answered with.
+pub enum LocalAnswer {
+    /// The client wants none.
+    Nothing,
+    /// This text.
+    Text(&'static [u8]),
+    /// Statistics.
+    Stats(Statistics),
+    /// What all connections are.
+    Connections,
+    /// The client goes.
+    Quit,
+}
+
+/// The answer to a request about the server.
+pub fn local_answer(local: Local<'_>) -> LocalAnswer {
+    LocalAnswer::Text(match local {
+        Local::Version => concat!(
+            "VERSION 1.6.18-quorumwire-",
+            env!("CARGO_PKG_VERSION"),
+            "\r\n"
+        )
+        .as_bytes(), // as `stats::VERSION`
+        Local::Tuning { noreply: true } => return LocalAnswer::Nothing,
+        Local::Tuning { noreply: false } => reply::OK,
+        Local::Stats { argument } => {
+            return LocalAnswer::Stats(match argument {
+                None => Statistics::General,
+                Some(b"settings") => Statistics::Settings,
+                Some(b"slabs") => Statistics::Slabs,
+                Some(b"sizes") => Statistics::Sizes,
+                Some(b"conns") => return LocalAnswer::Connections,
+                Some(b"reset") => Statistics::Reset,
+                // There are no classes of items.
+                Some(b"items" | b"cachedump") => return LocalAnswer::Text(reply::END),
+                Some(_) => return LocalAnswer::Text(reply::ERROR),
+            });
+        }
+        Local::MetaNoop => reply::META_NOOP,
+        Local::Quit => return LocalAnswer::Quit,
+    })
+}

@@ -1,0 +1,261 @@
+//! What a server does for one application beside replicating it: the protocols of its own that clients speak,
+//! and what is to be done for it from turn to turn. The native protocol is spoken by every server.
+use super::Server;
+use super::clients::{Connection, ConnectionId, Protocol, Said};
+use super::core::{Core, Origin};
+use super::front::Front;
+use super::kv::Statistics;
+use super::native::KEYS_OF_A_QUERY;
+use super::reads::Place;
+use crate::admin::AdminError;
+use crate::options::ServerOptions;
+use crate::report::Report;
+use mio::Registry;
+use quorumwire_control::Entry;
+use quorumwire_group::FollowerRead;
+use quorumwire_interfaces::{Application, CounterSink, Index, Reason};
+use quorumwire_kv::MemoryChange;
+use quorumwire_wire::limits::ATTACHMENT_BYTES_MAX;
+use std::marker::PhantomData;
+use std::net::{SocketAddr, UdpSocket};
+use tokio::sync::oneshot;
+
+/// Whose answer a read has got.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Answered {
+    /// It was written.
+    Now,
+    /// Whoever asked is told later.
+    Later,
+}
+
+/// Whether an answer is short enough for a message to a client, or between replicas.
+pub fn fits_message(answer: &[u8]) -> bool {
+    answer.len() <= ATTACHMENT_BYTES_MAX
+}
+
+/// What a server does for one application. The object is what the server keeps for it beside the group.
+///
+/// What has a body here suits an application without a protocol of its own.
+pub trait Service: Default + Sized + 'static {
+    /// What is replicated.
+    type Application: Application + Default + 'static;
+
+    /// What its clients speak beside the native protocol. A port is opened for each.
+    const PROTOCOLS: &'static [Protocol];
+
+    // When the server begins.
+
+    /// Opens what it serves beside ports for connections; `address` is where clients of the first of its
+    /// protocols connect.
+    fn open(_: &ServerOptions, _address: Option<SocketAddr>, _: &Registry) -> anyhow::Result<Self> {
+        Ok(Self::default())
+    }
+
+    /// The socket from which a plane may answer its clients.
+    fn socket(&self) -> Option<anyhow::Result<UdpSocket>> {
+        None
+    }
+
+    /// All is joined; nothing has turned.
+    fn begin(_: &mut Server<Self>) {}
+
+    // What clients ask.
+
+    /// Takes whole requests off `bytes`, of a client that speaks one of its protocols. How many bytes were
+    /// used, and how many must be there before it is worth looking again.
+    fn take_requests(
+        front: &mut Front,
+        core: &mut Core<Self>,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> (usize, usize);
+
+    /// Writes the answer of such a client's read at the front, as far as `room` goes. True: all of it.
+    fn answer_front(
+        core: &mut Core<Self>,
+        connection: &mut Connection,
+        place: Place,
+        room: usize,
+    ) -> bool;
+
+    /// The answer of such a client's read that need not be at the front, without its first keys.
+    fn answer_now(
+        core: &mut Core<Self>,
+        connection: &Connection,
+        slot: u64,
+        keys_done: u32,
+    ) -> Vec<u8>;
+
+    /// Writes the answer that came from the leader to such a client's read at the front.
+    fn put_read_answer(
+        connection: &mut Connection,
+        line_bytes: u32,
+        said_quiet: (Said, bool),
+        answer: &[u8],
+    );
+
+    /// What to ask the leader for next of such a client's read.
+    fn line_to_forward(_: Place, line: &[u8]) -> Vec<u8> {
+        line.to_vec()
+    }
+
+    /// Whether the leader's answer to a forwarded read says that it fits no message, and parts of it may.
+    fn is_too_large(_answer: &[u8]) -> bool {
+        false
+    }
+
+    /// The leader's answer for some keys of the read at the front.
+    fn take_part(connection: &mut Connection, answer: &[u8]) {
+        let front = connection.first_slot;
+        connection.keep_answer(front, Said::Answer, answer);
+    }
+
+    /// Writes these statistics as they are now.
+    fn put_statistics(_: &mut Core<Self>, _: &mut Connection, _: Statistics) {}
+
+    // What clients of the native protocol ask, and followers.
+
+    /// How many keys a query counts for; `None`: it is not one that is served.
+    fn keys_of_query(_query: &[u8]) -> Option<u32> {
+        Some(KEYS_OF_A_QUERY)
+    }
+
+    /// Why a command is not put into the log, because of more keys than a request may have.
+    fn asks_for_too_many(_command: &[u8]) -> Option<String> {
+        None
+    }
+
+    /// Answers a read out of the state as it is now, or begins to.
+    fn answer_query(core: &mut Core<Self>, _: Origin, query: &[u8], out: &mut Vec<u8>) -> Answered {
+        core.group.store.query(query, out);
+        Answered::Now
+    }
+
+    /// Answers a follower's read out of the state as it is now, or begins to.
+    fn answer_follower(core: &mut Core<Self>, read: FollowerRead) {
+        let mut answer = Vec::new();
+        let origin = Origin::Follower(read.from);
+        if Self::answer_query(core, origin, &read.line, &mut answer) == Answered::Later {
+            return;
+        }
+        if fits_message(&answer) {
+            core.group.answer_follower_read(read.from, answer.into());
+        } else {
+            let too_long = Reason::AnswerTooLong;
+            core.group.refuse_follower(read.from, too_long);
+        }
+    }
+
+    /// A follower has passed on this write, which goes into the log next.
+    fn before_write(_: &mut Core<Self>, _command: &[u8]) {}
+
+    /// Nobody waits for what this connection has asked for any more.
+    fn forget(_: &mut Core<Self>, _: ConnectionId) {}
+
+    // Requests that it knows by a number of its own.
+
+    /// Hands over the answer of one.
+    fn complete(_: &mut Server<Self>, _number: u64, _: Said, _answer: &[u8]) {}
+
+    /// One that is a read has leave to be answered at `index`, now or later.
+    fn answer_at(_: &mut Server<Self>, _index: Index, _number: u64) {}
+
+    // Turns.
+
+    /// Connections are about to be looked at.
+    fn look_at_clients(_: &mut Server<Self>) {}
+
+    /// Takes in what came elsewhere than on connections.
+    fn take_in(_: &mut Server<Self>) {}
+
+    /// Goes on with what is longer than a turn.
+    fn go_on(_: &mut Server<Self>) {}
+
+    /// Links were written to; answers can still be sent in this turn.
+    fn end_turn(_: &mut Server<Self>) {}
+
+    /// Whether the next turn has something to do although nothing wakes it.
+    fn is_busy(_: &Core<Self>) -> bool {
+        false
+    }
+
+    /// Whether all that was taken on, but for requests of connections, is answered.
+    fn is_idle(_: &Core<Self>) -> bool {
+        true
+    }
+
+    /// Every now and then.
+    fn housekeeping(_: &mut Server<Self>) {}
+
+    /// Has the plane know what it may do for clients by itself.
+    fn lend_to_plane(_: &mut Core<Self>) {}
+
+    /// Whether this entry is put off, because it would take longer than a turn has time for.
+    fn puts_off(_: &mut Server<Self>, _: &Entry) -> bool {
+        false
+    }
+
+    /// A command was applied.
+    fn applied(_: &mut Server<Self>) {}
+
+    // People.
+
+    /// Writes what the report says of the application.
+    fn report(_: &Core<Self>, _: &mut Report) {}
+
+    /// What it has counted.
+    fn count(&self, _: &Self::Application, _: CounterSink<'_>) {}
+
+    /// All that it could count.
+    fn declare(_: CounterSink<'_>) {}
+
+    /// What the answer to a person's command says.
+    fn outcome(_answer: &[u8]) -> Result<(), AdminError> {
+        Ok(())
+    }
+
+    /// How much memory its items may take is to change.
+    fn change_memory(
+        _: &mut Server<Self>,
+        _: MemoryChange,
+        answer: oneshot::Sender<Result<(), AdminError>>,
+    ) {
+        let none = "what this server replicates has no limit of memory";
+        answer.send(Err(AdminError::Failed(none.to_owned()))).ok(); // gone: whoever asked has stopped waiting
+    }
+}
+
+/// The service of an application that has no protocol of its own: its clients speak the native one.
+pub struct Native<A>(PhantomData<A>);
+
+impl<A> Default for Native<A> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<A: Application + Default + 'static> Service for Native<A> {
+    type Application = A;
+
+    const PROTOCOLS: &'static [Protocol] = &[];
+
+    fn take_requests(
+        _: &mut Front,
+        _: &mut Core<Self>,
+        _: &mut Connection,
+        bytes: &[u8],
+    ) -> (usize, usize) {
+        (bytes.len(), 0)
+    }
+
+    fn answer_front(_: &mut Core<Self>, _: &mut Connection, _: Place, _: usize) -> bool {
+        true
+    }
+
+    fn answer_now(_: &mut Core<Self>, _: &Connection, _: u64, _: u32) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn put_read_answer(_: &mut Connection, _: u32, _: (Said, bool), _: &[u8]) {}
+}
