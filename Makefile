@@ -72,8 +72,7 @@ NOT_OVER_IPV6 := clients::a_request clients::foreign clients::one clients::reque
 	faults::a_ faults::nothing faults::what fence forgery
 
 # The cluster tests use network namespaces and real processes: as root, one at a time in a program. They mostly wait, so
-# three programs run at once: with four, on a machine that does other things, too, `top` and `disks` missed their
-# deadlines. Two at once run those that time packets and terms, or need a disk that syncs fast. Those that keep processors
+# three programs run at once. Two at once run those that time packets and terms, or need a disk that syncs fast. Those that keep processors
 # busy, or measure how busy they are, get the machine to themselves.
 IN_PAIRS := fast_terms losses pauses standstill
 ALONE := busy_machine busy_polls handshake_floods slow_followers
