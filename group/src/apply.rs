@@ -164,7 +164,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         let mut outcome = apply(&mut self.store, at, command, reply);
         if reply.len() > ATTACHMENT_BYTES_MAX {
             *reply = Vec::new();
-            outcome = Outcome::Refused(Refusal::AnswerTooLong);
+            outcome = Outcome::AnswerTooLong;
         }
         if command.kind == RecordKind::Tick {
             self.follow_log_time();

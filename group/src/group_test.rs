@@ -4,7 +4,7 @@ use crate::asker::Follower;
 use crate::plane_turn::PlaneClient;
 use quorumwire_control::{Config, Entry, Peer, Stored};
 use quorumwire_interfaces::{Applied, Frozen, Incarnation, Lineage, ReplicaId};
-use quorumwire_sessions::{Outcome, Refusal as SessionRefusal};
+use quorumwire_sessions::Outcome;
 use quorumwire_wire::limits::ATTACHMENT_BYTES_MAX;
 use quorumwire_wire::{begin_record, finish_record};
 use std::io;
@@ -277,10 +277,7 @@ fn an_answer_that_fits_no_message_is_none() {
             block: block.freeze(),
         }
     };
-    for (command, said) in [
-        (LONG, Outcome::Refused(SessionRefusal::AnswerTooLong)),
-        (b"short", Outcome::Applied),
-    ] {
+    for (command, said) in [(LONG, Outcome::AnswerTooLong), (b"short", Outcome::Applied)] {
         let entry = entry_of(&group, command);
         let (mut applying, mut reply) = (group.begin_entry(&entry), Vec::new());
         let applied = group.apply_next(&mut applying, &mut reply).unwrap();

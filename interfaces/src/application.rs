@@ -20,8 +20,8 @@ pub struct Applied<'a> {
 /// What a group replicates. All replicas apply the same commands in the same order; what `apply` does may
 /// depend on nothing but its arguments and earlier calls.
 ///
-/// Four methods make one. The others are for an application that knows time, or that has work to do which
-/// others are to be kept from waiting for; what they do by themselves suits one without.
+/// Four methods make one. The others are for an application that knows time, or whose work could keep others
+/// waiting. What they do by themselves suits one without.
 pub trait Application: Send {
     /// Runs one committed command and appends the answer for its client to `reply`. Called once per
     /// command on every replica; a command that makes no sense must be answered, never panic.
@@ -97,7 +97,8 @@ pub trait Application: Send {
 
     /// Work done here since the process started, in bytes that were looked at or moved. It counts what
     /// commands, reads and the log's time made the application do, also what was refused, and what others
-    /// counted for it. 0: nobody counts.
+    /// counted for it. 0, always: it counts nothing, and the clock is looked at after each
+    /// command and read.
     fn work_done(&self) -> u64 {
         0
     }

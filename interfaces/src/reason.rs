@@ -34,7 +34,7 @@ reasons! {
     SequenceTooOld = 2 => Unknown,
     /// It had been carried out before, and its answer was too long to be kept.
     AnswerGone = 3 => Yes,
-    /// It was carried out, and its answer does not fit a packet.
+    /// It was carried out, and its answer does not fit a message, or a packet.
     AnswerTooLong = 4 => Yes,
     /// It was carried out, and too much waits already on the connection that its answer should take.
     NoWayBack = 5 => Yes,

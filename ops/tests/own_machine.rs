@@ -13,11 +13,14 @@ const REPLICAS: usize = 3;
 /// connections.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
-/// The example, which is compiled with this test.
+/// The example.
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let programs = test.parent().and_then(Path::parent).unwrap();
-    programs.join("examples/own_machine")
+    let program = programs.join("examples/own_machine");
+    let how = "compile it first: cargo build --workspace --examples, or run tools/run-tests --package ops";
+    assert!(program.exists(), "{how}");
+    program
 }
 
 /// The processes, which die with this.
@@ -176,4 +179,5 @@ fn a_bank_of_ones_own_outlives_its_leader_and_its_processes() {
         (&"".into(), &"".into())
     );
     assert_eq!(status["client"], bank.address(0, 1));
+    assert_eq!(status["cluster"], "quorumwire/bank");
 }

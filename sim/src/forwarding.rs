@@ -137,6 +137,7 @@ impl World {
             Fate::NotDone => Said::Refused(Reason::NotCommitted),
             Fate::Applied(Outcome::Applied) => Said::Answer,
             Fate::Applied(Outcome::Repeated) => Said::Repeated,
+            Fate::Applied(Outcome::AnswerTooLong) => Said::Refused(Reason::AnswerTooLong),
             Fate::Applied(Outcome::Refused(refusal)) => Said::Refused(refusal.reason()),
             Fate::Applied(Outcome::Incomplete) => Said::Refused(Reason::PiecesGone),
         };

@@ -76,7 +76,10 @@ impl World {
             Fate::Applied(Outcome::Refused(refusal)) => {
                 self.refuse_plane_client(place, origin, index, refusal.reason());
             }
-            Fate::Applied(outcome) => {
+            Fate::Applied(Outcome::AnswerTooLong) => {
+                self.refuse_plane_client(place, origin, index, Reason::AnswerTooLong);
+            }
+            Fate::Applied(outcome @ (Outcome::Applied | Outcome::Repeated)) => {
                 if outcome == Outcome::Repeated {
                     self.counts.see("repeated, answered from the session");
                 }
@@ -140,6 +143,7 @@ impl World {
             Outcome::Repeated => self.counts.see("session command repeated"),
             Outcome::Incomplete => self.counts.see("fragment kept"),
             Outcome::Refused(_) => self.counts.see("session refused"),
+            Outcome::AnswerTooLong => {} // the store has none
         }
     }
 }

@@ -57,19 +57,19 @@ pub enum Outcome {
     Repeated,
     /// A fragment was kept; others are missing.
     Incomplete,
-    /// It has no answer, most often because it did not run; nothing was appended.
+    /// The command ran; its answer fits no message, and was dropped.
+    AnswerTooLong,
+    /// It did not run, now or here; nothing was appended.
     Refused(Refusal),
 }
 
-/// Why a command has no answer.
+/// Why a command of a session did not run.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Refusal {
     /// Its payload is shorter than its own header, or a fragment has an impossible number or length.
     Malformed,
     /// It had run before, and its answer was too long to keep.
     AnswerGone,
-    /// It ran, and its answer is longer than any message between replicas may be.
-    AnswerTooLong,
     /// More than [`WINDOW`] behind the session's newest: whether it ran is not known any more.
     TooOld,
     /// The first command seen of a session is far from number 1: the session is not known (any more).
@@ -85,7 +85,6 @@ impl Refusal {
         match self {
             Self::Malformed => Reason::Malformed,
             Self::AnswerGone => Reason::AnswerGone,
-            Self::AnswerTooLong => Reason::AnswerTooLong,
             Self::TooOld => Reason::SequenceTooOld,
             Self::UnknownSession => Reason::UnknownSession,
             Self::TooManySessions => Reason::TooManySessions,

@@ -231,7 +231,9 @@ impl Machine {
                 }
                 Error::OutcomeUnknown
             }
-            Verdict::No | Verdict::Unknown if !is_command => Error::NoAnswer(text),
+            Verdict::No | Verdict::Unknown | Verdict::AnswerGone if !is_command => {
+                Error::NoAnswer(text)
+            }
             Verdict::No if !pending.is_doubtful => Error::NotCarriedOut(text),
             Verdict::No | Verdict::Unknown => Error::OutcomeUnknown,
             Verdict::AnswerGone => Error::AnswerGone,

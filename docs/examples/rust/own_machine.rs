@@ -1,4 +1,4 @@
-//! A state machine of one's own, replicated: a bank in which money is moved, and none is made or lost,
+//! A state machine of one's own, replicated: a bank in which money is paid in and moved, and none is lost,
 //! whichever replica dies meanwhile.
 //!
 //! ```text
@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Some(addresses) = arguments.next() else {
         let options = ServerOptions::load(&Flags::default())?;
         logging::start(&options);
-        return Ok(server::run_application::<Bank>(&options, &Http)?);
+        return Ok(server::run_application::<Bank>("bank", &options, &Http)?);
     };
     let client = Client::connect(&Settings::new(addresses.split(',')))?;
     let words = arguments.collect::<Vec<_>>().join(" ");

@@ -24,6 +24,11 @@ impl<S: Service> Server<S> {
             AdminRequest::Report(reply) => {
                 reply.send(self.report()).ok(); // gone: whoever asked has stopped waiting
             }
+            // The other groups would keep the members that they have.
+            AdminRequest::ChangeMembers(_, reply) if !self.others.is_empty() => {
+                let text = "the members of a server with two groups cannot be changed";
+                reply.send(Err(AdminError::Failed(text.to_owned()))).ok(); // gone: likewise
+            }
             AdminRequest::ChangeMembers(change, reply) => {
                 if let Some(foreign) = self.is_foreign(&change) {
                     reply.send(Err(foreign)).ok(); // gone: whoever asked has stopped waiting

@@ -54,13 +54,13 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
         ),
         // A replica that lets in everybody opens the whole cluster.
         ("client-tls", given(options.client_tls.is_some())),
-        (SECOND_GROUP, given(options.second_group.is_some())),
         ("client-tls-ca", given(options.client_authorities.is_some())),
         (
             "client-auth-file",
             given(options.client_auth_file.is_some()),
         ),
     ];
+    settings.push((SECOND_GROUP, given(options.second_group.is_some())));
     if begins && !options.join {
         let ids: Vec<String> = options.members.keys().map(ToString::to_string).collect();
         settings.push((BEGINS_WITH, ids.join(",")));

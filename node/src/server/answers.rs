@@ -12,7 +12,7 @@ const fn words(reason: Reason) -> (&'static str, &'static str) {
         ),
         Reason::SequenceTooOld => ("not executed", "sequence too old for its session"),
         Reason::AnswerGone => ("already executed; its answer is not kept", ""),
-        Reason::AnswerTooLong => ("executed", "the answer does not fit a packet"),
+        Reason::AnswerTooLong => ("executed", "the answer does not fit a message"),
         Reason::NoWayBack => ("executed", "the queue of answers is full"),
         Reason::NoLeader => ("no leader", "nothing was changed, try again"),
         Reason::NotLeader => ("not leader", "leadership moved, nothing was changed"),

@@ -8,7 +8,7 @@ use super::{Server, clock};
 use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
 use quorumwire_group::{self as group, FollowerRead};
-use quorumwire_interfaces::{Application as _, Index, Reason};
+use quorumwire_interfaces::{Index, Reason};
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
 
 /// Commands applied at once (and those of an entry that it began), and their bytes, so that heartbeats and
@@ -143,7 +143,9 @@ impl<S: Service> Server<S> {
             if S::puts_off(self, &entry) {
                 break;
             }
+            let before = self.core.work_done();
             commands += self.apply_entry(&entry);
+            self.core.count_unless_counted(before);
             self.core.counters.entries_applied += 1;
             (self.budget).worked(Purpose::Applying, self.core.work_done(), clock::now);
         }
@@ -160,7 +162,7 @@ impl<S: Service> Server<S> {
     /// Applies an entry and answers who waits for it; how many commands it held.
     fn apply_entry(&mut self, entry: &Entry) -> usize {
         let orphans = self.core.group.proposals.orphan_count(); // each is looked at
-        self.core.group.store.inner().add_work(orphans);
+        self.core.add_work(orphans);
         let mut applying = self.core.group.begin_entry(entry);
         for proposal in self.core.group.take_unknown() {
             self.fail_proposal(&proposal);
@@ -222,7 +224,7 @@ impl<S: Service> Server<S> {
     /// Counts what became of a command with a session or in fragments.
     fn count_outcome(&mut self, outcome: Outcome) {
         match outcome {
-            Outcome::Applied | Outcome::Incomplete => {}
+            Outcome::Applied | Outcome::Incomplete | Outcome::AnswerTooLong => {}
             Outcome::Repeated => self.core.counters.commands_repeated += 1,
             Outcome::Refused(_) => self.core.counters.session_refusals += 1,
         }
@@ -422,6 +424,7 @@ fn to_say(origin: Origin, outcome: Outcome) -> ToSay {
         Outcome::Incomplete => ToSay::Dropped,
         Outcome::Applied => ToSay::Reply(Said::Answer),
         Outcome::Repeated => ToSay::Reply(Said::Repeated),
+        Outcome::AnswerTooLong => ToSay::Reply(Said::Refused(Reason::AnswerTooLong)),
         Outcome::Refused(refusal) => ToSay::Reply(Said::Refused(refusal.reason())),
     }
 }

@@ -1,7 +1,6 @@
 //! One replicated group in one process: consensus, state machine, and whatever waits for them. Knows
 //! client connections only by name, other replicas by what it is shown of the connections to them.
-use super::answers;
-use super::budget::Budget;
+use super::budget::{Budget, LOOK_AFTER_WORK};
 use super::clients::ConnectionId;
 use super::clock;
 use super::counters::GroupCounters;
@@ -17,6 +16,7 @@ use quorumwire_control::{Now, Peer, Replica, Ticket};
 use quorumwire_group::{Asker, Follower, ForwardKind, PlaneClient, Submitted, Taken};
 use quorumwire_interfaces::{Application, DataPlane, GroupId, Reason};
 use quorumwire_wire::limits::COMMAND_BYTES_MAX;
+use std::cell::Cell;
 
 /// One replicated log, as it stands in this server.
 pub type Group<A> = quorumwire_group::Group<A, Origin, dyn DataPlane>;
@@ -114,18 +114,14 @@ pub struct Core<S: Service> {
     /// Whether writes get on.
     pub last_commit: LastCommit,
     pub counters: GroupCounters,
+    /// What was done beside what the application counts.
+    work: Cell<u64>,
 }
 
 impl<S: Service> Core<S> {
     pub fn new(service: S, replica: Replica, journal: Journal, id: GroupId, now: Now) -> Self {
-        let mut group = Group::new(id, replica, Box::default(), now, clock::wall());
-        group.refusal_words = |reason| {
-            let mut text = Vec::new();
-            answers::put_memcached(&mut text, reason, b"");
-            text.into()
-        };
         Self {
-            group,
+            group: Group::new(id, replica, Box::default(), now, clock::wall()),
             service,
             journal,
             hellos: Hellos::default(),
@@ -137,12 +133,28 @@ impl<S: Service> Core<S> {
             draining: false,
             last_commit: LastCommit::begin(now),
             counters: GroupCounters::default(),
+            work: Cell::new(0),
         }
     }
 
-    /// What the application has had to do so far, in bytes that were looked at or moved.
+    /// What was done for clients so far, in bytes that were looked at or moved: what the application counts,
+    /// and what is counted here.
     pub fn work_done(&self) -> u64 {
-        self.group.store.inner().work_done()
+        let of_application = self.group.store.inner().work_done();
+        of_application.wrapping_add(self.work.get())
+    }
+
+    /// Counts work of this server's own.
+    pub fn add_work(&self, work: usize) {
+        self.work.set(self.work.get().wrapping_add(work as u64));
+    }
+
+    /// An application that counts nothing has run a command, or answered a query, since so much was done:
+    /// then the clock is worth a look, for nobody knows what that took.
+    pub fn count_unless_counted(&self, before: u64) {
+        if self.work_done() == before {
+            self.work.set(self.work.get().wrapping_add(LOOK_AFTER_WORK));
+        }
     }
 
     /// Whether the next turn has something to do although nothing wakes it.
@@ -287,5 +299,52 @@ impl<S: Service> Core<S> {
                 self.group.answer_unless_pending(from, routed.into());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::kv::KeyValue;
+    use crate::server::plane_turn::tests::config;
+    use crate::server::service::Native;
+    use quorumwire_control::Stored;
+    use quorumwire_interfaces::{Applied, Frozen};
+    use std::io;
+    use std::time::Duration;
+
+    /// Counts nothing.
+    #[derive(Default)]
+    struct Silent;
+
+    impl Application for Silent {
+        fn apply(&mut self, _: &Applied<'_>, _: &mut Vec<u8>) {}
+        fn query(&self, _: &[u8], _: &mut Vec<u8>) {}
+        fn freeze(&self) -> Box<dyn Frozen> {
+            unreachable!("nobody takes a snapshot here")
+        }
+        fn restore(&mut self, _: &mut dyn io::Read) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn core_of<S: Service>() -> Core<S> {
+        let now = Now(Duration::from_secs(1));
+        let replica = Replica::new(config(), now, Stored::default()).unwrap();
+        Core::new(S::default(), replica, Journal::new(None), GroupId(0), now)
+    }
+
+    /// Otherwise a turn would carry out thousands of its commands, however long each takes.
+    #[test]
+    fn what_an_application_does_that_counts_nothing_is_worth_a_look_at_the_clock() {
+        let silent = core_of::<Native<Silent>>();
+        let before = silent.work_done();
+        silent.count_unless_counted(before);
+        assert!(silent.work_done() >= before + LOOK_AFTER_WORK);
+        let counting = core_of::<KeyValue>();
+        let before = counting.work_done();
+        counting.group.store.inner().add_work(1);
+        counting.count_unless_counted(before);
+        assert_eq!(counting.work_done(), before + 1);
     }
 }

@@ -113,6 +113,11 @@ impl<S: Service> Server<S> {
             self.take_link_events();
         }
         (self.links).set_committed(self.core.group.replica.committed_members());
+    }
+
+    /// What is known of the cluster of the group at hand is kept for good.
+    pub fn note_lineage(&mut self) {
+        let lineage = self.core.group.replica.lineage();
         self.upkeep.folder.note(self.incarnation, lineage);
     }
 }

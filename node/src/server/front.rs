@@ -1,5 +1,5 @@
 //! What clients of this server share, whatever they speak and whichever group their requests go to: who may
-//! be one, what they ask of the whole server, how much each may have done in a turn, and what is counted of
+//! be one, how much each may have done in a turn, and what is counted of
 //! their requests. Knows connections only by name, and no replicated group.
 use super::clients::ConnectionId;
 use super::in_flight::InFlight;
@@ -36,7 +36,7 @@ pub struct Front {
     pub accounts: Option<Accounts>,
     /// Expensive writes of clients here.
     pub in_flight: InFlight,
-    /// Of the store's work: the connection that is looked at may go on until there.
+    /// Of the work that is done: the connection that is looked at may go on until there.
     share_ends: u64,
     /// Connections to look at again in the next turn.
     pub attend_later: Vec<ConnectionId>,

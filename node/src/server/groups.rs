@@ -1,12 +1,12 @@
-//! The replicated logs of this server. One of them is at hand: `core` and `upkeep` are its. What serves one
+//! The replicated logs of this server. One of them is at hand: `core` and `upkeep` hold it. What serves one
 //! group serves the one at hand, and a turn takes them up one after the other. Connections of clients belong
 //! to one of them, by the port to which they came; connections between replicas, people and options to all.
-use super::clients::ConnectionId;
+use super::clients::{ConnectionId, Protocol};
 use super::core::Core;
 use super::folder::Folder;
 use super::service::Service;
 use super::snapshots::Snapshots;
-use super::{Server, administration::Waiting};
+use super::{Server, TOKEN_FIRST_LINK, TOKEN_FIRST_LISTENER, administration::Waiting};
 use quorumwire_control::{Now, Ticket};
 use quorumwire_interfaces::{GroupId, Index};
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ use std::mem::swap;
 
 /// Groups of a server.
 pub const GROUPS_MAX: usize = 2;
+// Each of those behind the first has a port for clients.
+const _: () = assert!(TOKEN_FIRST_LISTENER + Protocol::ALL.len() + GROUPS_MAX <= TOKEN_FIRST_LINK);
 
 /// What this server keeps of a group beside what its requests need.
 pub struct Upkeep<A> {
@@ -54,7 +56,8 @@ impl<S: Service> Server<S> {
         self.at_hand = place;
     }
 
-    /// Takes up one group after the other, the first one last.
+    /// Takes up one group after the other, in each turn another one first, so that none has all of what a
+    /// turn has time for. The first of the list is at hand again then.
     pub fn each_group(&mut self, mut act: impl FnMut(&mut Self)) {
         let Ok(()) = self.try_each_group(|server| {
             act(server);
@@ -67,10 +70,12 @@ impl<S: Service> Server<S> {
         &mut self,
         mut act: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
-        for place in (0..=self.others.len()).rev() {
-            self.take_up(place);
+        let count = self.others.len() + 1;
+        for number in 0..count {
+            self.take_up((self.first_in_turn + number) % count);
             act(self)?;
         }
+        self.take_up(0);
         Ok(())
     }
 

@@ -201,7 +201,7 @@ impl<S: Service> Server<S> {
         self.clients.attend(id);
     }
 
-    /// Refuses what connections have waited for for too long.
+    /// Refuses requests that have waited on a connection for too long.
     pub fn time_out_waits(&mut self) {
         let now = self.core.group.now;
         for id in self.clients.take_late(now, REQUEST_TIMEOUT) {

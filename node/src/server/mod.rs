@@ -105,7 +105,7 @@ const TOKEN_FIRST_CLIENT: usize = TOKEN_FIRST_LINK + LINKS_MAX;
 /// clients' listeners, UDP socket and a connection that is closed at once; the event queue, which has an
 /// owner for each kind of connection, and what wakes it; the service manager's socket; and files that are
 /// read now and then.
-pub const DESCRIPTORS_MAX: usize = links::DESCRIPTORS_MAX + 5 + 4 + 1 + 6;
+pub const DESCRIPTORS_MAX: usize = links::DESCRIPTORS_MAX + 6 + 4 + 1 + 12;
 /// Events taken from the system in one turn.
 const EVENTS_PER_TURN: usize = 1024;
 /// Timeouts of requests, dials and keepalives are looked at this often.
@@ -123,10 +123,12 @@ struct Server<S: Service> {
     core: Box<Core<S>>,
     /// And what else is kept of it.
     upkeep: Box<Upkeep<S::Application>>,
-    /// Those that are not at hand. The first one is in the place of the one that is.
+    /// Those that are not at hand. The first of the list stands where the one at hand belongs.
     others: Vec<Other<S>>,
     /// Which one is, as its place in the list of all.
     at_hand: usize,
+    /// Which one comes first in this turn.
+    first_in_turn: usize,
     /// What is left of this turn.
     budget: Budget,
     links: Links,
@@ -248,6 +250,7 @@ impl<S: Service> Server<S> {
             debug_assert!(core.group.effects.is_empty(), "each turn leaves none");
             core.group.now = begun;
         }
+        self.first_in_turn = (self.first_in_turn + 1) % (self.others.len() + 1);
         self.budget.begin_turn();
         self.links.begin_turn(begun);
         self.clients.begin_turn(begun);
@@ -425,9 +428,9 @@ impl<S: Service> Server<S> {
         self.take_link_events();
         self.look_where_members_are();
         self.note_cluster();
+        self.try_each_group(|server| server.core.journal.retry())?;
         self.tell_service_manager();
         self.tell_own_place();
-        self.tell_divergence();
         if self.reload.swap(false, Ordering::Relaxed) {
             self.each_group(Self::reload_keys);
             self.reload_accounts();
@@ -435,14 +438,16 @@ impl<S: Service> Server<S> {
         }
         self.warn_of_expiry();
         self.let_expensive_in();
+        self.each_group(Self::keep_group);
         self.time_out_waits();
-        self.try_each_group(Self::keep_group)
+        Ok(())
     }
 
     /// The same of the group at hand.
-    fn keep_group(&mut self) -> anyhow::Result<()> {
+    fn keep_group(&mut self) {
         let now = self.core.group.now;
-        self.core.journal.retry()?;
+        self.note_lineage();
+        self.tell_divergence();
         self.core.group.tick_if_deadline_passed();
         self.core.watch_commits_and_clock();
         self.refuse_overdue_reads();
@@ -458,7 +463,6 @@ impl<S: Service> Server<S> {
         if is_retry_due || is_due {
             self.take_snapshot();
         }
-        Ok(())
     }
 }
 

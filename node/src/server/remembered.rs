@@ -64,7 +64,10 @@ pub fn open_all<A: Application + Default + 'static>(
     let mut memories: Vec<Memory<A>> = Vec::new();
     for (place, disk) in disks.into_iter().enumerate() {
         let drawn = Incarnation(random_number()?.max(1));
-        let life = memories.first().map_or(drawn, |first| first.incarnation);
+        // Beside one that is not new, a new folder is of a life of its own, for good: it contradicts the
+        // first.
+        let new = memories.first().filter(|first| first.stored.new_life);
+        let life = new.map_or(drawn, |first| first.incarnation);
         let memory: Memory<A> = open(options, (group_at(place), life), disk, waker, is_at)?;
         if let Some(first) = memories.first() {
             let is_same = (memory.incarnation, memory.stored.new_life)

@@ -205,7 +205,7 @@ pub fn may_take_next<S: Service>(front: &Front, core: &Core<S>, connection: &Con
 
 /// A request of so many bytes was taken on.
 pub fn count_request<S: Service>(core: &Core<S>, bytes: usize) {
-    core.group.store.inner().add_work(REQUEST_WORK + bytes);
+    core.add_work(REQUEST_WORK + bytes);
 }
 
 /// Most bytes that a client may have on their way here before it has said who it is.
@@ -281,7 +281,7 @@ pub fn take_read_line<S: Service>(
     if !connection.has_room_for_line() {
         return false; // offered again once some are answered
     }
-    // A read of the other protocols shows the connection's writes before it. The own protocol promises no
+    // A read of the other protocols shows the connection's writes before it. The native protocol promises no
     // such order: its requests have numbers, and who wants a query to show a command waits for the answer, as
     // it must where the two go over different connections.
     let behind_writes = connection.writes_waiting > 0 && connection.keeps_order();

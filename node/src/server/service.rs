@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use std::net::{SocketAddr, UdpSocket};
 use tokio::sync::oneshot;
 
-/// Whose answer a read has got.
+/// Whether a read is answered already.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Answered {
     /// It was written.
@@ -95,7 +95,7 @@ pub trait Service: Default + Sized + 'static {
         answer: &[u8],
     );
 
-    /// What to ask the leader for next of such a client's read.
+    /// What to ask the leader for next of any client's read.
     fn line_to_forward(_: Place, line: &[u8]) -> Vec<u8> {
         line.to_vec()
     }
@@ -105,7 +105,7 @@ pub trait Service: Default + Sized + 'static {
         false
     }
 
-    /// The leader's answer for some keys of the read at the front.
+    /// The leader's answer for some keys of the read at the front, whose line was made shorter.
     fn take_part(connection: &mut Connection, answer: &[u8]) {
         let front = connection.first_slot;
         connection.keep_answer(front, Said::Answer, answer);

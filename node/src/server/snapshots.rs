@@ -304,7 +304,9 @@ impl<S: Service> Server<S> {
                 let last_index = meta.last_index;
                 tracing::info!(last_index = last_index.0, "snapshot taken");
                 self.core.counters.snapshots_taken += 1;
-                self.front.last_saved_s = clock::wall_ms() / 1000;
+                if self.at_hand == 0 {
+                    self.front.last_saved_s = clock::wall_ms() / 1000;
+                }
                 self.upkeep.snapshots.fault = None;
                 self.upkeep.snapshots.newest_at = Some(self.core.group.now);
                 self.upkeep.snapshot_retry_at = None;

@@ -33,11 +33,12 @@ use crate::planes::PlaneChoice;
 use crate::privileges;
 use crate::service_manager::ServiceManager;
 use crate::tls::ServerTls;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use mio::net::TcpListener;
 use mio::{Interest, Poll, Registry, Token, Waker};
 use quorumwire_control::{Config, Now, Peer, Promise, Replica};
 use quorumwire_interfaces::{Application, GroupId, Incarnation, Index, Lineage, LogTime};
+use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
 use quorumwire_wire::{Membership, peer};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
@@ -50,7 +51,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Where native clients of a second group connect: an option for tests, which nobody is shown.
+/// Where native clients of a second group connect: an option for tests, in no help text. Replicas compare it.
 pub const SECOND_GROUP: &str = "second-group-listen-client";
 /// File in the data folder that says where HTTP is served, while it is.
 pub const HTTP_ADDRESS_FILE: &str = "http-address";
@@ -82,13 +83,29 @@ pub fn run(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<
     serve::<KeyValue>(options, admin)
 }
 
-/// The same of a replica of an application of the caller's. Its clients speak the native protocol, which is
-/// that of the client library. The ports of other protocols are not opened.
-pub fn run_application<A>(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<()>
+/// The same for an application of the caller's own. Its clients speak the native protocol, which is that of
+/// the client library. The ports of other protocols are not opened. The application's name, short and for
+/// ever the same, is part of the cluster's: neither replicas nor data folders of different applications are
+/// mixed up.
+pub fn run_application<A>(
+    name: &str,
+    options: &ServerOptions,
+    admin: &dyn AdminService,
+) -> anyhow::Result<()>
 where
     A: Application + Default + 'static,
 {
-    serve::<Native<A>>(options, admin)
+    let cluster = format!("{}/{name}", options.cluster);
+    ensure!(
+        !name.is_empty() && cluster.len() <= CLUSTER_NAME_BYTES_MAX,
+        "option cluster: with the application's name it is {cluster:?}; both and the slash between them may have at \
+         most {CLUSTER_NAME_BYTES_MAX} bytes, and neither is empty"
+    );
+    let options = ServerOptions {
+        cluster,
+        ..options.clone()
+    };
+    serve::<Native<A>>(&options, admin)
 }
 
 /// What a server of this speaks with clients.
@@ -184,6 +201,10 @@ fn check<S: Service>(options: &ServerOptions) -> anyhow::Result<ServerTls> {
             try_address(address)
                 .with_context(|| format!("option {option}: cannot listen on {address}"))?;
         }
+    }
+    if let Some(address) = options.second_group {
+        try_address(address)
+            .with_context(|| format!("option {SECOND_GROUP}: cannot listen on {address}"))?;
     }
     Ok(tls)
 }
@@ -376,6 +397,7 @@ fn join<S: Service>(
         upkeep,
         others: groups.collect(),
         at_hand: 0,
+        first_in_turn: 0,
         budget: Budget::new(options.election_timeout),
         links,
         clients,
@@ -397,7 +419,7 @@ fn join<S: Service>(
         expiries: Vec::new(),
         next_expiry_warning: Now::default(),
         draining_since: None,
-        service_manager: ServiceManager::of_this_process(),
+        service_manager: ServiceManager::default(),
         how_far: HowFar::default(),
         is_removal_told: false,
         counters: LoopCounters::default(),

@@ -83,6 +83,7 @@ fn commands_of_the_log() {
                         Outcome::Repeated => "repeated",
                         Outcome::Incomplete => "incomplete",
                         Outcome::Refused(_) => "refused",
+                        Outcome::AnswerTooLong => "too long",
                     });
                 }
             }

@@ -91,7 +91,7 @@ impl Server {
 
     /// A leader of a cluster whose limit was never set asks for that of its own options, once in its term.
     pub fn keep_memory_option(&mut self) {
-        let Some((bytes, policy)) = self.options.memory else {
+        let Some((bytes, policy)) = self.options.memory.filter(|_| self.at_hand == 0) else {
             return;
         };
         let core = &mut self.core;

@@ -237,11 +237,13 @@ pub fn answer_query<S: Service>(
     }
     let mut text = Vec::new();
     let origin = Origin::Client(connection.id, connection.first_slot);
+    let before = core.work_done();
     let (line, _) = connection.front_line_and_output(line_bytes);
     if S::answer_query(core, origin, line, &mut text) == Answered::Later {
         set_front_state(connection, ReadState::UnderWay);
         return false;
     }
+    core.count_unless_counted(before);
     let (said, text) = said(text);
     connection.put_answer(said, &text);
     true
