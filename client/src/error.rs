@@ -17,8 +17,8 @@ pub enum Error {
     /// It was not carried out and will not be; the text says why. It may be submitted again.
     #[error("not carried out: {0}")]
     NotCarriedOut(String),
-    /// It was carried out, once; what was answered was longer than the 128 bytes that are kept for those
-    /// who ask again. Errors of commands that exist are shorter.
+    /// It was carried out, once. Its answer was longer than the 128 bytes that are kept for those who ask
+    /// again, or longer than a message may be. Errors of the store's commands are shorter.
     #[error("carried out, without its answer")]
     AnswerGone,
     /// It may have been carried out, or may yet be, though not more than once. Look before it is submitted

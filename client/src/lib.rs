@@ -25,7 +25,7 @@
 //! three ([`Error::outcome`]):
 //!
 //! - it was carried out: `Ok` and what was answered, or [`Error::AnswerGone`] if an answer longer than 128
-//!   bytes got lost on its way and was not kept for the repeated question;
+//!   bytes got lost on its way and was not kept for the repeated question, or one is longer than 2 MiB;
 //! - it was not carried out and will not be: [`Error::NotCarriedOut`], [`Error::Answered`] if the store
 //!   refused it, and others;
 //! - nobody knows: [`Error::OutcomeUnknown`]. It may yet be carried out, though not twice.

@@ -13,8 +13,8 @@ use std::time::Duration;
 const PARTS_OF_ELECTION_TIMEOUT: u32 = 40;
 /// The same at most: what a client waits for others is not to depend on that option.
 const TURN_MAX: Duration = Duration::from_millis(10);
-/// The clock is looked at once so much work has been done since the last time, in bytes that
-/// were looked at or moved: less than 50 µs. It costs nothing then.
+/// The clock is looked at once so much work has been done since the last time, in bytes that were looked at
+/// or moved: less than 50 µs. It costs nothing then.
 pub const LOOK_AFTER_WORK: u64 = 64 << 10;
 
 /// What the time goes to. Each may have half of it.

@@ -1,6 +1,6 @@
 //! What clients of this server share, whatever they speak and whichever group their requests go to: who may
-//! be one, how much each may have done in a turn, and what is counted of
-//! their requests. Knows connections only by name, and no replicated group.
+//! be one, how much each may have done in a turn, and what is counted of their requests. Knows connections
+//! only by name, and no replicated group.
 use super::clients::ConnectionId;
 use super::in_flight::InFlight;
 use crate::accounts::Accounts;

@@ -384,6 +384,7 @@ fn vector_name(body: &Body) -> &'static str {
         Body::Hello(hello) if !hello.peer_address.is_empty() => "hello_with_peer_address",
         Body::Hello(hello) if hello.members_index > 0 => "hello_that_names_members",
         Body::Hello(hello) if hello.keeps_wall_clock => "hello_that_keeps_wall_clock",
+        Body::Hello(hello) if !hello.further_groups.is_empty() => "hello_with_a_further_group",
         Body::Hello(hello) if hello.lineage.is_some() => "hello_with_lineage",
         Body::Hello(_) => "hello",
         Body::Goodbye(_) => "goodbye",
