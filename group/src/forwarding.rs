@@ -8,7 +8,7 @@ use crate::reads::{FollowerRead, Reader};
 use bytes::Bytes;
 use quorumwire_control::{Now, Peer, RoleChange};
 use quorumwire_interfaces::{Application, DataPlane, Reason, ReplicaId, Term, counters};
-use quorumwire_wire::limits::COMMAND_BYTES_MAX;
+use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -482,9 +482,12 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         }
     }
 
-    /// Answers a read that a follower passed on. If it has to give way, the follower asks again, and its
-    /// question waits behind what is queued already.
+    /// Answers a read that a follower passed on. An answer that fits no message is none. If it has to give
+    /// way, the follower asks again, and its question waits behind what is queued already.
     pub fn answer_follower_read(&mut self, to: Follower, answer: Bytes) {
+        if answer.len() > ATTACHMENT_BYTES_MAX {
+            return self.refuse_follower(to, Reason::AnswerTooLong);
+        }
         if self.must_give_way(to.peer, answer.len()) {
             return self.refuse_follower(to, Reason::Busy);
         }

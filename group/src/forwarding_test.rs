@@ -1,6 +1,8 @@
 //! What a follower waits for, and for how long; and which answers it takes.
 use super::*;
+use crate::effects::Effect;
 use crate::group::tests::{HEARTBEAT, One, Who, one_of};
+use crate::passed_on::Heard;
 use crate::peers::Connected;
 use quorumwire_control::{Input, Output, Promise, Role};
 use quorumwire_interfaces::{Incarnation, Index};
@@ -276,4 +278,31 @@ fn reads_that_followers_pass_on_wait_up_to_so_many_bytes() {
     assert_eq!(waiting[69], (64 << 20) / COMMAND_BYTES_MAX);
     leader.reads.keep(|_| false);
     assert!(leader.reads.has_room_for(COMMAND_BYTES_MAX) && leader.reads.is_empty());
+}
+
+/// An application may answer with more than a frame holds.
+#[test]
+fn a_read_whose_answer_fits_no_message_has_none() {
+    let [mut leader, _] = two();
+    let to = Follower {
+        peer: member(1),
+        id: RequestId::default(),
+    };
+    for (bytes, said) in [
+        (ATTACHMENT_BYTES_MAX, Said::Answer),
+        (
+            ATTACHMENT_BYTES_MAX + 1,
+            Said::Refused(Reason::AnswerTooLong),
+        ),
+    ] {
+        leader.answer_follower_read(to, vec![0; bytes].into());
+        let Some(Effect::Send { message, .. }) = leader.effects.pop() else {
+            panic!("{bytes} bytes: nothing is said");
+        };
+        let heard = Heard::from_proto(message, Bytes::new());
+        let Ok(Heard::PassedOn(PassedOn::Reply(_, heard, _))) = heard else {
+            panic!("{bytes} bytes: no reply");
+        };
+        assert_eq!(heard, said, "{bytes} bytes");
+    }
 }

@@ -27,7 +27,9 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_mins(1);
 /// kept: with no more clients than there is room for beside all else that a replica opens.
 pub(crate) fn fit(options: &ServerOptions, of_admin: usize) -> anyhow::Result<ServerOptions> {
     let limit = raise_limit();
-    let reserve = reserve(options.plane, count_open() + of_admin);
+    let others = count_open() + of_admin;
+    let of_second = options.second_group.map(|_| of_group(options.plane));
+    let reserve = reserve(options.plane, others + of_second.unwrap_or(0));
     let allowed = connections_allowed(options.connections_max, limit, reserve)?;
     if allowed < options.connections_max {
         tracing::warn!(
@@ -69,10 +71,13 @@ fn count_open() -> usize {
 /// What a replica may open beside the connections of its clients, with what others open in this process.
 #[must_use]
 pub fn reserve(plane: PlaneChoice, others: usize) -> usize {
+    others + server::DESCRIPTORS_MAX + of_group(plane)
+}
+
+/// Of each replicated log: its files, and its plane.
+fn of_group(plane: PlaneChoice) -> usize {
     let of_planes = plane.candidates().map(|kind| kind.descriptors_max);
-    let of_plane = of_planes.max().unwrap_or(0);
-    let of_storage = quorumwire_storage::DESCRIPTORS_MAX;
-    others + server::DESCRIPTORS_MAX + of_storage + of_plane
+    quorumwire_storage::DESCRIPTORS_MAX + of_planes.max().unwrap_or(0)
 }
 
 /// How many clients may be connected at once; an error if none may.

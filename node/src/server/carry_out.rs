@@ -143,7 +143,7 @@ impl<S: Service> Server<S> {
             if S::puts_off(self, &entry) {
                 break;
             }
-            let before = self.core.work_done();
+            let before = self.core.counted_by_application();
             commands += self.apply_entry(&entry);
             self.core.count_unless_counted(before);
             self.core.counters.entries_applied += 1;

@@ -79,6 +79,7 @@ pub fn choose_plane(
             tracing::info!("option plane: {}", choice.in_words());
         }
         let held = options.durability == Durability::Sync;
+        let keys = options.load_keys()?;
         let mut planes = Vec::new();
         for (place, (group, opened)) in groups.iter().zip(opened.planes).enumerate() {
             let wakes = Interest::READABLE | Interest::WRITABLE;
@@ -92,7 +93,7 @@ pub fn choose_plane(
             if let Some(agreed) = agreed.get(place) {
                 hosting.agree(&mut plane, *agreed);
             }
-            hosting.set_keys(&mut plane, &options.load_keys()?);
+            hosting.set_keys(&mut plane, &keys);
             planes.push((plane, hosting));
         }
         return Ok(planes);

@@ -105,7 +105,7 @@ const TOKEN_FIRST_CLIENT: usize = TOKEN_FIRST_LINK + LINKS_MAX;
 /// clients' listeners, UDP socket and a connection that is closed at once; the event queue, which has an
 /// owner for each kind of connection, and what wakes it; the service manager's socket; and files that are
 /// read now and then.
-pub const DESCRIPTORS_MAX: usize = links::DESCRIPTORS_MAX + 6 + 4 + 1 + 12;
+pub const DESCRIPTORS_MAX: usize = links::DESCRIPTORS_MAX + 6 + 4 + 1 + 6;
 /// Events taken from the system in one turn.
 const EVENTS_PER_TURN: usize = 1024;
 /// Timeouts of requests, dials and keepalives are looked at this often.

@@ -58,15 +58,14 @@ fn keep_answers_before<S: Service>(
         match (slot.kind, slot.answer.is_some()) {
             (SlotKind::Read { keys_done, .. }, false) => {
                 core.group.set_read_clock();
-                let (said, answer) = match connection.speaks {
+                let answer = match connection.speaks {
                     Speaks::Native(_) => native::answer_now(core, &connection.line(number)),
                     Speaks::Memcached | Speaks::Redis(_) => {
-                        let answer = S::answer_now(core, connection, number, keys_done);
-                        (Said::Answer, answer)
+                        S::answer_now(core, connection, number, keys_done)
                     }
                 };
                 kept_bytes += answer.len();
-                connection.keep_answer(number, said, &answer);
+                connection.keep_answer(number, Said::Answer, &answer);
             }
             (
                 SlotKind::Write

@@ -13,9 +13,8 @@ use crate::report::Report;
 use mio::Registry;
 use quorumwire_control::Entry;
 use quorumwire_group::FollowerRead;
-use quorumwire_interfaces::{Application, CounterSink, Index, Reason};
+use quorumwire_interfaces::{Application, CounterSink, Index};
 use quorumwire_kv::MemoryChange;
-use quorumwire_wire::limits::ATTACHMENT_BYTES_MAX;
 use std::marker::PhantomData;
 use std::net::{SocketAddr, UdpSocket};
 use tokio::sync::oneshot;
@@ -27,11 +26,6 @@ pub enum Answered {
     Now,
     /// Whoever asked is told later.
     Later,
-}
-
-/// Whether an answer is short enough for a message to a client, or between replicas.
-pub fn fits_message(answer: &[u8]) -> bool {
-    answer.len() <= ATTACHMENT_BYTES_MAX
 }
 
 /// What a server does for one application. The object is what the server keeps for it beside the group.
@@ -136,14 +130,8 @@ pub trait Service: Default + Sized + 'static {
     fn answer_follower(core: &mut Core<Self>, read: FollowerRead) {
         let mut answer = Vec::new();
         let origin = Origin::Follower(read.from);
-        if Self::answer_query(core, origin, &read.line, &mut answer) == Answered::Later {
-            return;
-        }
-        if fits_message(&answer) {
+        if Self::answer_query(core, origin, &read.line, &mut answer) == Answered::Now {
             core.group.answer_follower_read(read.from, answer.into());
-        } else {
-            let too_long = Reason::AnswerTooLong;
-            core.group.refuse_follower(read.from, too_long);
         }
     }
 

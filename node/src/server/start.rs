@@ -358,19 +358,24 @@ fn join<S: Service>(
         &earlier_off,
     )?;
     let incarnation = memories[0].incarnation;
-    let promise = config(options, group_at(0), &memories[0], &addresses)?.promise();
-    let said = (promise, memories[0].past.amnesiac);
+    let configs = memories.iter().enumerate();
+    let configs =
+        configs.map(|(place, memory)| config(options, group_at(place), memory, &addresses));
+    let configs = configs.collect::<anyhow::Result<Vec<_>>>()?;
+    let said = (configs[0].promise(), memories[0].past.amnesiac);
     let start_fault = memories.iter().find_map(|it| it.past.fault.clone());
     let services = [service].into_iter().chain(iter::repeat_with(S::default));
     let planes = planes
         .into_iter()
         .map(Some)
         .chain(iter::repeat_with(|| None));
-    let parts = services.zip(keys).zip(planes);
+    let parts = configs.into_iter().zip(services).zip(keys).zip(planes);
     let mut groups = Vec::new();
-    for (place, (memory, ((service, keys), plane))) in memories.into_iter().zip(parts).enumerate() {
+    for (place, (memory, parts)) in memories.into_iter().zip(parts).enumerate() {
+        let (((config, service), keys), plane) = parts;
         let group = Joining {
             place,
+            config,
             memory,
             service,
             keys,
@@ -436,6 +441,7 @@ fn join<S: Service>(
 struct Joining<S: Service> {
     /// In the list of the server's.
     place: usize,
+    config: Config,
     memory: Memory<S::Application>,
     service: S,
     keys: Option<TermKeys>,
@@ -454,10 +460,9 @@ impl<S: Service> Joining<S> {
         let snapshot = memory.stored.snapshot.as_ref();
         let applied = snapshot.map_or(Index(0), |meta| meta.last_index);
         let log_time = snapshot.map_or(LogTime(0), |meta| meta.log_time);
-        let config = config(options, group, &memory, addresses)?;
         let life = memory.incarnation;
         let now = (memory.earlier).wait_out(&memory.folder, earlier_off, life, stop)?;
-        let replica = Replica::new(config, now, memory.stored)
+        let replica = Replica::new(self.config, now, memory.stored)
             .context("what the data folder holds contradicts itself")?;
         let commit_index = replica.commit_index();
         let mut core = Core::new(self.service, replica, memory.journal, group, now);

@@ -18,11 +18,11 @@ use super::front::Front;
 use super::reads::set_front_state;
 use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use super::security::say_tls;
-use super::service::{Answered, Service, fits_message};
+use super::service::{Answered, Service};
 use counters::Closed;
 use quorumwire_interfaces::{Application as _, Reason};
 use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
-use quorumwire_wire::limits::SESSION_COMMAND_BYTES_MAX;
+use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
 use quorumwire_wire::{ClientFrame, take_client_frame, write_client_frame};
 use rustls::ContentType;
 use std::collections::VecDeque;
@@ -56,9 +56,15 @@ impl NativeClient {
         self.waiting.pop_front();
     }
 
-    /// Writes the answer to the first of the requests that wait.
+    /// Writes the answer to the first of the requests that wait; one that fits no message is none.
     pub fn put_answer(&mut self, output: &mut Vec<u8>, said: Said, answer: &[u8]) {
         let request = self.waiting.front().copied().unwrap_or_default();
+        let (said, answer) = match said {
+            Said::Answer | Said::Repeated if answer.len() > ATTACHMENT_BYTES_MAX => {
+                (Said::Refused(Reason::AnswerTooLong), &b""[..])
+            }
+            Said::Answer | Said::Repeated | Said::Refused(_) => (said, answer),
+        };
         let (body, attachment) = match said {
             Said::Answer | Said::Repeated => {
                 let repeated = said == Said::Repeated;
@@ -237,32 +243,22 @@ pub fn answer_query<S: Service>(
     }
     let mut text = Vec::new();
     let origin = Origin::Client(connection.id, connection.first_slot);
-    let before = core.work_done();
+    let before = core.counted_by_application();
     let (line, _) = connection.front_line_and_output(line_bytes);
     if S::answer_query(core, origin, line, &mut text) == Answered::Later {
         set_front_state(connection, ReadState::UnderWay);
         return false;
     }
     core.count_unless_counted(before);
-    let (said, text) = said(text);
-    connection.put_answer(said, &text);
+    connection.put_answer(Said::Answer, &text);
     true
 }
 
 /// The answer of a query that need not be at the front, out of the state as it is now.
-pub fn answer_now<S: Service>(core: &Core<S>, query: &[u8]) -> (Said, Vec<u8>) {
+pub fn answer_now<S: Service>(core: &Core<S>, query: &[u8]) -> Vec<u8> {
     let mut answer = Vec::new();
     core.group.store.query(query, &mut answer);
-    said(answer)
-}
-
-/// What a client is told that is answered so.
-fn said(answer: Vec<u8>) -> (Said, Vec<u8>) {
-    if fits_message(&answer) {
-        (Said::Answer, answer)
-    } else {
-        (Said::Refused(Reason::AnswerTooLong), Vec::new())
-    }
+    answer
 }
 
 /// Tells a client who leads, if that is another than it was told.
@@ -289,4 +285,33 @@ pub fn tell_leader<S: Service>(front: &Front, core: &Core<S>, connection: &mut C
 /// What is pushed for a connection about to be closed: a frame that is ready.
 fn push_frame(connection: &mut Connection, frame: Vec<u8>) {
     connection.push(SlotKind::Asked, Some(frame.into()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorumwire_wire::client::RefusedReason;
+
+    /// A frame holds no more; whoever asked hears that there was more to say.
+    #[test]
+    fn an_answer_that_fits_no_message_is_refused() {
+        for (bytes, is_told) in [
+            (ATTACHMENT_BYTES_MAX, true),
+            (ATTACHMENT_BYTES_MAX + 1, false),
+        ] {
+            let mut output = Vec::new();
+            NativeClient::default().put_answer(&mut output, Said::Answer, &vec![0; bytes]);
+            let frame = take_client_frame::<FromServer>(&output, ATTACHMENT_BYTES_MAX).unwrap();
+            let ClientFrame::Whole { message, .. } = frame else {
+                panic!("half a frame");
+            };
+            match message.body.unwrap() {
+                from_server::Body::Answer(_) => assert!(is_told),
+                from_server::Body::Refused(refused) => {
+                    assert!(!is_told && refused.reason() == RefusedReason::AnswerGone);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }
