@@ -4,7 +4,7 @@ use bytes::Bytes;
 use quorumwire_interfaces::{
     GroupId, Incarnation, Index, Lineage, LogTime, Registers, ReplicaId, Term, counters,
 };
-use quorumwire_wire::{CommitQuorum, MemberRole, Membership, RecordKind};
+use quorumwire_wire::{CommitQuorum, Entry, MemberRole, Membership, SnapshotHead, peer};
 use std::time::Duration;
 
 /// Time since some moment of the caller's choosing, the same for all inputs of one replica. Never
@@ -119,6 +119,24 @@ pub struct Stored {
     pub new_life: bool,
 }
 
+impl Stored {
+    /// What stood in a data folder.
+    #[must_use]
+    pub fn read(
+        hard_state: &peer::HardState,
+        snapshot: Option<&SnapshotHead>,
+        entries: Vec<Entry>,
+        new_life: bool,
+    ) -> Self {
+        Self {
+            hard_state: HardState::from_proto(hard_state),
+            snapshot: snapshot.map(SnapshotMeta::from),
+            entries,
+            new_life,
+        }
+    }
+}
+
 /// What a replica must not forget.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct HardState {
@@ -143,24 +161,6 @@ pub struct SnapshotMeta {
     pub membership_index: Index,
     /// The log's time as of that entry.
     pub log_time: LogTime,
-}
-
-/// A log entry: a record (header and payload, see `wire`) within a block of records that arrived or
-/// were made together.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// Its place in the log.
-    pub index: Index,
-    /// Term of the leader that made it.
-    pub term: Term,
-    /// What it holds.
-    pub kind: RecordKind,
-    /// The block the record stands in, shared with its neighbours.
-    pub block: Bytes,
-    /// Where the record begins in the block, and where it ends.
-    pub start: u32,
-    /// One past its last byte in the block.
-    pub end: u32,
 }
 
 /// What a replica says of itself when it connects: above all what it promises as a voter to leaders, for as

@@ -1,9 +1,9 @@
 //! Records in the making, and how entries stand in blocks of records. Copies no payload.
 use crate::{Entry, Refusal, Replica};
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_wire::limits::RECORD_PAYLOAD_BYTES_MAX;
-use quorumwire_wire::{RECORD_HEADER_BYTES, Record, RecordKind, begin_record, finish_record};
+use quorumwire_wire::{RECORD_HEADER_BYTES, RecordKind, begin_record, block_offset, finish_record};
 
 /// A block of records is closed when it has grown this big, even within one turn.
 const BLOCK_BYTES_TARGET: usize = 1 << 20;
@@ -73,35 +73,4 @@ impl Replica {
             });
         }
     }
-}
-
-impl Entry {
-    /// The whole record, header and payload.
-    #[must_use]
-    pub fn record(&self) -> &[u8] {
-        &self.block[self.start as usize..self.end as usize]
-    }
-
-    /// The record's payload.
-    #[must_use]
-    pub fn payload(&self) -> &[u8] {
-        &self.record()[RECORD_HEADER_BYTES..]
-    }
-
-    /// The entry whose record, checked, stands at `start` in `block`.
-    #[must_use]
-    pub fn of_record(block: &Bytes, start: usize, record: &Record<'_>) -> Self {
-        Self {
-            index: record.index,
-            term: record.term,
-            kind: record.kind,
-            block: block.clone(),
-            start: block_offset(start),
-            end: block_offset(start + record.record_bytes),
-        }
-    }
-}
-
-fn block_offset(offset: usize) -> u32 {
-    u32::try_from(offset).expect("blocks are smaller than 4 GiB")
 }

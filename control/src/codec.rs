@@ -1,6 +1,6 @@
 //! Messages to and from their wire form (a protobuf part and an attachment), and what is kept on disk to
 //! and from its form there. What they mean is not looked at here, only whether they are what they seem.
-use crate::{Body, Entry, HardState, Message, Peer, SnapshotMeta};
+use crate::{Body, HardState, Message, Peer, SnapshotMeta};
 use bytes::Bytes;
 use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId, Term};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, ATTACHMENT_BYTES_MAX, VOTERS_MAX};
@@ -78,26 +78,6 @@ impl From<&SnapshotHead> for SnapshotMeta {
             membership_index: head.membership_index,
             log_time: head.log_time,
         }
-    }
-}
-
-impl Entry {
-    /// The records of consecutive entries, neighbours in one block as one piece.
-    #[must_use]
-    pub fn pieces(entries: &[Self]) -> Vec<Bytes> {
-        let mut pieces = Vec::new();
-        let mut rest = entries;
-        while let [first, ..] = rest {
-            let in_block = |(place, entry): &(usize, &Self)| {
-                entry.block.as_ptr() == first.block.as_ptr()
-                    && (*place == 0 || entry.start == rest[place - 1].end)
-            };
-            let count = rest.iter().enumerate().take_while(in_block).count();
-            let end = rest[count - 1].end as usize;
-            pieces.push(first.block.slice(first.start as usize..end));
-            rest = &rest[count..];
-        }
-        pieces
     }
 }
 
@@ -359,7 +339,6 @@ fn malformed(problem: impl Into<String>) -> Malformed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorumwire_wire::RecordKind;
 
     #[test]
     fn hard_state_comes_back_with_and_without_a_vote() {
@@ -375,30 +354,5 @@ mod tests {
             };
             assert_eq!(HardState::from_proto(&state.to_proto()), state);
         }
-    }
-
-    #[test]
-    fn only_neighbours_in_one_block_are_one_piece() {
-        let (one, other) = (Bytes::from(vec![1; 40]), Bytes::from(vec![2; 40]));
-        let entry = |block: &Bytes, start, end| Entry {
-            index: Index(1),
-            term: Term(1),
-            kind: RecordKind::NoOp,
-            block: block.clone(),
-            start,
-            end,
-        };
-        let entries = [
-            entry(&one, 0, 10),
-            entry(&one, 10, 20),
-            entry(&one, 30, 40),
-            entry(&other, 0, 10),
-        ];
-        let pieces = Entry::pieces(&entries);
-        assert_eq!(
-            pieces,
-            [one.slice(..20), one.slice(30..), other.slice(..10)]
-        );
-        assert!(Entry::pieces(&[]).is_empty());
     }
 }

@@ -51,6 +51,7 @@ pub use api::*;
 pub use bundles::{NextEntry, WaitingCommand, next_entries};
 pub use fast_term::*;
 pub use log_clock::*;
+pub use quorumwire_wire::Entry;
 pub use records::{append_record, put_payload, record_kind};
 
 use blocks::Building;

@@ -11,7 +11,7 @@ use crate::queue::{MILLISECOND, Nanos};
 use crate::random::mix;
 use crate::state::State;
 use quorumwire_control::{
-    Config, Entry, HardState, Message, Now, Peer, Promise, Replica, SnapshotMeta, Stored, Ticket,
+    Config, Message, Now, Peer, Promise, Replica, SnapshotMeta, Stored, Ticket,
 };
 use quorumwire_group::{Asker, Follower, PassedOn, PlaneClient};
 use quorumwire_interfaces::{
@@ -371,7 +371,12 @@ impl Machine {
             Ok(store) => store,
             Err(problem) => return Start::Later(problem),
         };
-        let stored = to_control(ready.stored, fresh);
+        let stored = Stored::read(
+            &ready.stored.hard_state,
+            ready.stored.snapshot.as_ref(),
+            ready.stored.entries,
+            fresh,
+        );
         let applied = stored.snapshot.as_ref().map_or(Index(0), |s| s.last_index);
         let log_time = stored
             .snapshot
@@ -707,24 +712,4 @@ fn restore(ready: &storage::Ready) -> Result<Box<Replicated>, String> {
             .map_err(|error| error.to_string())?;
     }
     Ok(store)
-}
-
-fn to_control(stored: storage::Stored, new_life: bool) -> Stored {
-    Stored {
-        hard_state: HardState::from_proto(&stored.hard_state),
-        snapshot: stored.snapshot.as_ref().map(SnapshotMeta::from),
-        entries: stored
-            .entries
-            .into_iter()
-            .map(|entry| Entry {
-                index: entry.index,
-                term: entry.term,
-                kind: entry.kind,
-                block: entry.block,
-                start: entry.start,
-                end: entry.end,
-            })
-            .collect(),
-        new_life,
-    }
 }

@@ -104,9 +104,8 @@ pub use snapshots::{SNAPSHOTS_KEPT, SnapshotError, SnapshotFile, Snapshots};
 pub use wal::{Wal, WalError};
 pub use watch::Part;
 
-use bytes::Bytes;
-use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, ReplicaId, Term};
-use quorumwire_wire::{RecordKind, SnapshotHead, peer};
+use quorumwire_interfaces::{GroupId, Incarnation, Lineage, ReplicaId};
+use quorumwire_wire::{Entry, SnapshotHead, peer};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,32 +194,7 @@ pub struct Stored {
     pub snapshot: Option<SnapshotHead>,
     /// Entries with consecutive indexes. The first is at most one behind the snapshot's last; some
     /// may lie before it.
-    pub entries: Vec<StoredEntry>,
-}
-
-/// A log entry: a checked record within a block that it shares with its neighbours.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct StoredEntry {
-    /// Its place in the log.
-    pub index: Index,
-    /// Term of the leader that made it.
-    pub term: Term,
-    /// What it holds.
-    pub kind: RecordKind,
-    /// The block the record stands in.
-    pub block: Bytes,
-    /// Where the record, header included, begins in the block.
-    pub start: u32,
-    /// One past its last byte in the block.
-    pub end: u32,
-}
-
-impl StoredEntry {
-    /// The whole record, header included.
-    #[must_use]
-    pub fn record(&self) -> &[u8] {
-        &self.block[self.start as usize..self.end as usize]
-    }
+    pub entries: Vec<Entry>,
 }
 
 /// A folder that must not be served from.

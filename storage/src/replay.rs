@@ -1,5 +1,6 @@
 //! Reading the log back: tells what is whole, what is only the torn end of something never
 //! acknowledged, and what is damage to something that had been synced. Changes nothing on the disk.
+use crate::Owner;
 use crate::disk::{Disk, DiskFile, is_unreadable, read_full_at};
 use crate::mark::Tail;
 use crate::mutants::mutant;
@@ -10,14 +11,14 @@ use crate::segment::{
 use crate::term_runs::TermRuns;
 use crate::wal::Sealed;
 use crate::watch::Watch;
-use crate::{Owner, StoredEntry};
 use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_wire::prost::Message;
-use quorumwire_wire::{RECORD_HEADER_BYTES, RECORD_VERSION, Record, RecordError, RecordKind, peer};
+use quorumwire_wire::{
+    Entry, RECORD_HEADER_BYTES, RECORD_VERSION, Record, RecordError, RecordKind, peer,
+};
 use std::collections::VecDeque;
 use std::io;
-use std::ops::Range;
 
 /// How much of a segment is read at a time; no record is longer.
 const READ_BYTES: usize = 4 << 20;
@@ -36,7 +37,7 @@ pub(crate) struct Replayed {
     pub hard_state: peer::HardState,
     pub runs: TermRuns,
     /// The entries behind the base of `runs`.
-    pub entries: Vec<StoredEntry>,
+    pub entries: Vec<Entry>,
     /// Where writing goes on.
     pub tail: Tail,
     /// The file of the last segment.
@@ -214,7 +215,7 @@ struct Reading {
     mark: Option<Tail>,
     hard_state: peer::HardState,
     runs: TermRuns,
-    entries: Vec<StoredEntry>,
+    entries: Vec<Entry>,
     sealed: VecDeque<Sealed>,
     position: Position,
     chain: u32,
@@ -345,7 +346,7 @@ impl Reading {
                 Err(error) => return Ok(Some(error)),
             };
             let end = at + record.record_bytes;
-            self.take_record(&record, block, at..end)?;
+            self.take_record(&record, block, at)?;
             self.chain = chain_on(self.chain, &block[at..]);
             self.position.offset += record.record_bytes as u64;
             self.empty = false;
@@ -359,7 +360,7 @@ impl Reading {
         &mut self,
         record: &Record<'_>,
         block: &Bytes,
-        place: Range<usize>,
+        start: usize,
     ) -> Result<(), ReplayError> {
         if record.group != self.owner.group {
             return Err(self.damaged_here("a record is of another group"));
@@ -371,7 +372,7 @@ impl Reading {
             | RecordKind::Membership
             | RecordKind::SessionCommand
             | RecordKind::Fragment
-            | RecordKind::Bundle => self.take_entry(record, block, place),
+            | RecordKind::Bundle => self.take_entry(record, block, start),
             RecordKind::HardState => {
                 let Ok(hard_state) = peer::HardState::decode(record.payload) else {
                     return Err(self.damaged_here("a hard state makes no sense"));
@@ -402,7 +403,7 @@ impl Reading {
         &mut self,
         record: &Record<'_>,
         block: &Bytes,
-        place: Range<usize>,
+        start: usize,
     ) -> Result<(), ReplayError> {
         if let Err(problem) = self.runs.append((record.index, record.term)) {
             return Err(self.damaged_here(&problem));
@@ -412,15 +413,7 @@ impl Reading {
         if !mutant("replaced-entries-stay") {
             self.entries.truncate(before);
         }
-        let offset = |at| u32::try_from(at).expect("a block is smaller than 4 GiB");
-        self.entries.push(StoredEntry {
-            index: record.index,
-            term: record.term,
-            kind: record.kind,
-            block: block.clone(),
-            start: offset(place.start),
-            end: offset(place.end),
-        });
+        self.entries.push(Entry::of_record(block, start, record));
         Ok(())
     }
 

@@ -4,6 +4,7 @@ mod backup;
 mod blocks;
 mod bundle;
 mod client_frame;
+mod entry;
 mod frame;
 mod handshake;
 pub mod limits;
@@ -39,6 +40,7 @@ pub use client_frame::{
     CLIENT_PROTOCOL_VERSION_MAX, CLIENT_PROTOCOL_VERSION_MIN, ClientFrame, ClientFrameError,
     take_client_frame, write_client_frame,
 };
+pub use entry::{Entry, block_offset};
 pub use frame::{FRAME_HEADER_BYTES, FrameError, FrameHeader, encode_frame};
 pub use handshake::{
     Goodbye, PROTOCOL_VERSION_MAX, PROTOCOL_VERSION_MIN, SNAPSHOT_VERSION, before_lineages,

@@ -13,7 +13,7 @@ use crate::privileges;
 use crate::stage::{Far, Told};
 use anyhow::{Context as _, ensure};
 use mio::Waker;
-use quorumwire_control::{Entry, HardState, Now, SnapshotMeta, Stored};
+use quorumwire_control::{Now, Stored};
 use quorumwire_interfaces::{Application, GroupId, Incarnation, Lineage, ReplicaId};
 use quorumwire_sessions::Sessions;
 use quorumwire_storage::{
@@ -148,7 +148,12 @@ fn open<A: Application + Default + 'static>(
         folder: Folder::new(disk, settings, ready.lineage),
         incarnation: ready.incarnation,
         journal: Journal::new(log),
-        stored: to_control(ready.stored, ready.fresh),
+        stored: Stored::read(
+            &ready.stored.hard_state,
+            ready.stored.snapshot.as_ref(),
+            ready.stored.entries,
+            ready.fresh,
+        ),
         store,
         snapshots: Snapshots::start(ready.snapshots, group, Arc::clone(waker))?,
         earlier: EarlierPromise {
@@ -295,24 +300,4 @@ fn restore<A: Application + Default>(
             .context("restoring the newest snapshot")?;
     }
     Ok(store)
-}
-
-fn to_control(stored: storage::Stored, new_life: bool) -> Stored {
-    Stored {
-        hard_state: HardState::from_proto(&stored.hard_state),
-        snapshot: stored.snapshot.as_ref().map(SnapshotMeta::from),
-        entries: stored
-            .entries
-            .into_iter()
-            .map(|entry| Entry {
-                index: entry.index,
-                term: entry.term,
-                kind: entry.kind,
-                block: entry.block,
-                start: entry.start,
-                end: entry.end,
-            })
-            .collect(),
-        new_life,
-    }
 }
