@@ -29,15 +29,15 @@ impl Bank {
             ["move", amount, "from", from, "to", to] => (Some(from), amount.parse().ok()?, to),
             _ => return None,
         };
-        let mut after = self.0.clone();
+        // All that may be refused is, before anything changes.
+        self.0.get(to).unwrap_or(&0).checked_add(amount)?;
         if let Some(from) = from {
-            let left = after.get(from)?.checked_sub(amount)?;
-            after.insert(from.to_owned(), left);
+            let balance = self.0.get_mut(from)?;
+            *balance = balance.checked_sub(amount)?;
         }
-        let balance = after.get(to).copied().unwrap_or(0).checked_add(amount)?;
-        after.insert(to.to_owned(), balance);
-        self.0 = after;
-        Some(balance)
+        let balance = self.0.entry(to.to_owned()).or_default();
+        *balance += amount;
+        Some(*balance)
     }
 }
 
