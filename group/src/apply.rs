@@ -4,7 +4,7 @@ use crate::asker::Asker;
 use crate::group::Group;
 use crate::mutants::mutant;
 use crate::proposals::Proposal;
-use quorumwire_control::Entry;
+use quorumwire_control::{Entry, SnapshotMeta};
 use quorumwire_interfaces::{Application, DataPlane, Index, LogTime};
 use quorumwire_sessions::{Outcome, Place, Refusal, SESSION_HEADER_BYTES, Sessions};
 use quorumwire_wire::limits::ATTACHMENT_BYTES_MAX;
@@ -117,7 +117,7 @@ impl<'a, C: Iterator<Item = Split<'a>>> Applying<'a, C> {
 impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Takes out of what waits all that this entry settles. All at once: what is answered may begin a term,
     /// which takes what waits for that of another one.
-    pub fn begin_entry<'a>(
+    pub(crate) fn begin_entry<'a>(
         &mut self,
         entry: &'a Entry,
     ) -> Applying<'a, impl Iterator<Item = Split<'a>> + use<'a, S, O, P>> {
@@ -131,18 +131,18 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// The places of these were replaced by a snapshot: nobody can tell what became of them.
-    pub fn take_unknown(&mut self) -> Vec<Proposal<O>> {
+    pub(crate) fn take_unknown(&mut self) -> Vec<Proposal<O>> {
         std::mem::take(&mut self.settled.unknown)
     }
 
     /// The place of these went to the entry that is being applied, which is another: they were not executed.
-    pub fn take_displaced(&mut self) -> Vec<Proposal<O>> {
+    pub(crate) fn take_displaced(&mut self) -> Vec<Proposal<O>> {
         std::mem::take(&mut self.settled.displaced)
     }
 
     /// Who waits for the command that is next, if there is one and somebody does.
     #[must_use]
-    pub fn next_waits<'a, C: Iterator<Item = Split<'a>>>(
+    pub(crate) fn next_waits<'a, C: Iterator<Item = Split<'a>>>(
         &self,
         applying: &Applying<'a, C>,
     ) -> Option<&Proposal<O>> {
@@ -152,7 +152,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// Applies the entry's next command; what its client is told is left in `reply`, which was empty. An
     /// answer that fits no message is none. With the last command the entry counts as applied.
-    pub fn apply_next<'a, C: Iterator<Item = Split<'a>>>(
+    pub(crate) fn apply_next<'a, C: Iterator<Item = Split<'a>>>(
         &mut self,
         applying: &mut Applying<'a, C>,
         reply: &mut Vec<u8>,
@@ -181,9 +181,29 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         })
     }
 
+    /// What a snapshot of all that is applied says of itself, if there is more than the newest one has. It
+    /// counts as begun.
+    pub fn begin_snapshot(&mut self) -> Option<SnapshotMeta> {
+        let last_index = self.applied;
+        let last_term = self.replica.term_at(last_index)?;
+        if last_index == Index(0) {
+            return None;
+        }
+        let (membership_index, membership) = self.replica.membership_at(last_index);
+        let meta = SnapshotMeta {
+            last_index,
+            last_term,
+            membership: membership.clone(),
+            membership_index,
+            log_time: self.log_time,
+        };
+        self.bytes_since_snapshot = 0;
+        Some(meta)
+    }
+
     /// Those who still wait for a command of the entry that was applied: it holds none at their position.
     /// Nobody can tell what became of them.
-    pub fn end_entry(&mut self) -> Vec<Proposal<O>> {
+    pub(crate) fn end_entry(&mut self) -> Vec<Proposal<O>> {
         self.settled.own.drain(..).collect()
     }
 }

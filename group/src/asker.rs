@@ -8,6 +8,20 @@ use std::fmt::Debug;
 pub trait Asker: Copy + Debug + From<PlaneClient> + From<Follower> {
     /// Who waits here for a read.
     type Reader: Debug;
+
+    /// Which way the answer goes.
+    fn answer_to(self) -> AnswerTo;
+}
+
+/// Which way an answer goes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AnswerTo {
+    /// To somebody here: whoever drives the group knows to whom.
+    Here,
+    /// To the replica that passed the request on.
+    Follower(Follower),
+    /// To a client that asked through the plane.
+    PlaneClient(PlaneClient),
 }
 
 /// A request that was passed on, as its answer names it. A follower takes no answer to what another process

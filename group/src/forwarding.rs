@@ -5,10 +5,10 @@ use crate::group::{Gate, Group, Submitted};
 use crate::mutants::mutant;
 use crate::passed_on::{ForwardKind, PassedOn, Said, is_said_in_words};
 use crate::reads::{FollowerRead, Reader};
-use bytes::Bytes;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use quorumwire_control::{Now, Peer, RoleChange};
 use quorumwire_interfaces::{Application, DataPlane, Reason, ReplicaId, Term, counters};
-use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
+use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -182,8 +182,17 @@ pub enum Taken {
     Settled,
     /// A read that may be answered now; it has leave to be answered at this index.
     Read(quorumwire_interfaces::Index, FollowerRead),
-    /// A command, or (`true`) one of a session, that may be put into the log.
-    Write(Follower, bool, Bytes),
+    /// A command that may be put into the log.
+    Write(FollowerCommand),
+}
+
+/// A command that a follower passed on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum FollowerCommand {
+    /// It.
+    Plain(Bytes),
+    /// With its session and its sequence.
+    InSession((u64, u64), Bytes),
 }
 
 /// The follower's side.
@@ -287,7 +296,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// A connection is gone: what was sent over it has no answer.
     #[must_use]
-    pub fn give_up_sent_to(&mut self, peer: Peer) -> Vec<Returned<O>> {
+    pub(crate) fn give_up_sent_to(&mut self, peer: Peer) -> Vec<Returned<O>> {
         let lost = self.forwards.numbers(|forward| forward.to == peer);
         self.give_up_forwards(lost)
     }
@@ -317,7 +326,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// hangs, or is cut off, does not, and its connection looks alive for much longer than it takes to elect
     /// another. They are not sent again: they may be in the log.
     #[must_use]
-    pub fn give_up_left_behind(&mut self, patience: Duration) -> Vec<Returned<O>> {
+    pub(crate) fn give_up_left_behind(&mut self, patience: Duration) -> Vec<Returned<O>> {
         let left_behind = self.left_behind(patience);
         self.give_up_forwards(left_behind)
     }
@@ -349,7 +358,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// Takes out all that has waited for too long, and forgets the reads that followers have given up.
     #[must_use]
-    pub fn take_late(&mut self) -> Vec<Late<O>> {
+    pub(crate) fn take_late(&mut self) -> Vec<Late<O>> {
         let now = self.now;
         let is_late = |at: Now| now.0.saturating_sub(at.0) > REQUEST_TIMEOUT;
         self.forget_late_reads();
@@ -404,7 +413,12 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// A request that a follower has passed on.
-    pub fn take_request(&mut self, from: Follower, kind: ForwardKind, bytes: Bytes) -> Taken {
+    pub(crate) fn take_request(
+        &mut self,
+        from: Follower,
+        kind: ForwardKind,
+        bytes: Bytes,
+    ) -> Taken {
         let refuse = |group: &mut Self, reason| {
             group.refuse_follower(from, reason);
             Taken::Settled
@@ -426,7 +440,32 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         if self.is_full {
             return refuse(self, Reason::DiskFull);
         }
-        Taken::Write(from, kind == ForwardKind::Session, bytes)
+        let command = match kind {
+            ForwardKind::Read | ForwardKind::Write => Some(FollowerCommand::Plain(bytes)),
+            ForwardKind::Session => in_session(bytes),
+        };
+        command.map_or_else(|| refuse(self, Reason::NotLeader), Taken::Write)
+    }
+
+    /// A follower's command, into the log.
+    pub(crate) fn write_of_follower(
+        &mut self,
+        from: Follower,
+        command: &FollowerCommand,
+    ) -> Submitted {
+        match command {
+            FollowerCommand::Plain(bytes) => {
+                if S::shows_time(bytes) {
+                    self.want_exact_time();
+                }
+                self.write(from.into(), bytes.len(), |buffer| {
+                    buffer.extend_from_slice(bytes);
+                })
+            }
+            FollowerCommand::InSession(name, bytes) => {
+                self.write_in_session(from.into(), *name, bytes)
+            }
+        }
     }
 
     fn take_read(&mut self, read: FollowerRead) -> Taken {
@@ -469,7 +508,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// Answers a write that a follower passed on. A large answer gives way to the protocol's own messages.
     /// What it answers has been carried out all the same.
-    pub fn answer_follower(&mut self, to: Follower, said: Said, answer: &[u8]) {
+    pub(crate) fn answer_follower(&mut self, to: Follower, said: Said, answer: &[u8]) {
         match said {
             Said::Refused(reason) => self.refuse_follower(to, reason),
             // Not busy: it would be taken for one that changed nothing.
@@ -501,6 +540,20 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     fn reply_to(&mut self, to: Follower, said: Said, answer: Bytes) {
         self.pass_on(to.peer, PassedOn::Reply(to.id, said, answer));
     }
+}
+
+/// How a command with its session and its sequence goes to the leader.
+pub fn put_in_session(buffer: &mut BytesMut, (session, sequence): (u64, u64), command: &[u8]) {
+    buffer.put_u64(session);
+    buffer.put_u64(sequence);
+    buffer.extend_from_slice(command);
+}
+
+/// What [`put_in_session`] wrote; `None`: it is something else.
+fn in_session(mut whole: Bytes) -> Option<FollowerCommand> {
+    let name = (whole.try_get_u64().ok()?, whole.try_get_u64().ok()?);
+    let is_one = name.0 != 0 && name.1 != 0 && whole.len() <= SESSION_COMMAND_BYTES_MAX;
+    is_one.then_some(FollowerCommand::InSession(name, whole))
 }
 
 #[cfg(test)]

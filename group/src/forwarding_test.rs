@@ -236,12 +236,34 @@ fn a_leader_takes_no_write_that_was_sent_before_others_led() {
             peer: member(1),
             id,
         };
-        let taken = leader.take_request(from, kind, Bytes::new());
+        let taken = leader.take_request(from, kind, command_of(7, 1));
         matches!(taken, Taken::Write(..))
     };
     assert!(take(term, ForwardKind::Write) && take(term, ForwardKind::Session));
     assert!(!take(Term(term.0 - 1), ForwardKind::Write));
     assert!(!take(Term(term.0 + 1), ForwardKind::Write));
+}
+
+/// As a follower passes it on.
+fn command_of(session: u64, sequence: u64) -> Bytes {
+    let mut whole = BytesMut::new();
+    put_in_session(&mut whole, (session, sequence), b"x");
+    whole.freeze()
+}
+
+#[test]
+fn a_command_of_a_session_comes_as_it_was_passed_on_or_not_at_all() {
+    let is = FollowerCommand::InSession((7, 1), Bytes::from_static(b"x"));
+    assert_eq!(in_session(command_of(7, 1)), Some(is));
+    let long = vec![0; SESSION_COMMAND_BYTES_MAX + 1];
+    let mut too_long = BytesMut::new();
+    put_in_session(&mut too_long, (7, 1), &long);
+    for broken in [command_of(0, 1), command_of(7, 0), too_long.freeze()] {
+        assert_eq!(in_session(broken), None);
+    }
+    for length in 0..16 {
+        assert_eq!(in_session(command_of(7, 1).slice(..length)), None);
+    }
 }
 
 /// Its clients wait for another leader: they have not sent too much.

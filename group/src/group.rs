@@ -10,7 +10,7 @@ use crate::proposals::{Proposal, Proposals, Settled};
 use crate::reads::Reads;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
-    Input, Now, Output, Peer, Refusal, Replica, Role, put_payload, record_kind,
+    Entry, Input, Now, Output, Peer, Refusal, Replica, Role, put_payload, record_kind,
 };
 use quorumwire_interfaces::{
     Application, Command, DataPlane, EntryKind, GroupId, Index, LogTime, PlaneError, Reason,
@@ -85,6 +85,11 @@ pub struct Group<S, O: Asker, P: DataPlane + ?Sized> {
     pub(crate) last_ticket: u64,
     /// Where commands are encoded.
     encoding: BytesMut,
+    /// Empty but while outputs are carried out, as are the next two: memory that is used again.
+    pub(crate) carrying: Vec<Output>,
+    pub(crate) applying: Vec<Entry>,
+    /// What the state machine has answered to the command that is being applied.
+    pub(crate) reply: Vec<u8>,
 }
 
 /// What became of a write.
@@ -153,6 +158,9 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
             plane_error: None,
             last_ticket: 0,
             encoding: BytesMut::new(),
+            carrying: Vec::new(),
+            applying: Vec::new(),
+            reply: Vec::new(),
         }
     }
 
@@ -179,6 +187,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// Has the replica say what has gathered in it.
     pub fn flush(&mut self) {
+        self.wants_flush = false;
         self.replica.flush(self.now, &mut self.outputs);
     }
 

@@ -60,6 +60,10 @@ impl From<Follower> for Who {
 
 impl Asker for Who {
     type Reader = Self;
+
+    fn answer_to(self) -> crate::AnswerTo {
+        crate::AnswerTo::Here
+    }
 }
 
 pub type One = Group<Echo, Who, dyn DataPlane>;

@@ -4,6 +4,8 @@
 //! | file | what |
 //! |---|---|
 //! | `group` | the group itself: writes into the log, and when a read may be answered |
+//! | `carry_out` | what is done when, in the one order for all who drive a group |
+//! | `driver` | who drives a group, and what it does for it: disk, connections, clients, time |
 //! | `asker` | who asks, and the name of a request that was passed on |
 //! | `order` | what may be done with the requests of one client, which are carried out in the order sent |
 //! | `forwarding` | what a follower passes on to the leader, and what that does with it |
@@ -19,10 +21,12 @@
 //!
 //! Generic over `S`, the state machine; `O`, where an answer goes (to a connection, to another replica, to a
 //! client of the plane: only who drives a group knows); and `P`, where the plane runs. Whoever drives a group
-//! shows it its clocks and its connections, and carries out what gathers in its [`outputs`](Group::outputs)
-//! and [`effects`](Group::effects).
+//! is a [`Driver`]: it shows the group its clocks and its connections, steps it by what happens, and has
+//! [`carry_out_all`] do the rest.
 mod apply;
 mod asker;
+mod carry_out;
+mod driver;
 mod effects;
 mod forwarding;
 mod group;
@@ -36,10 +40,17 @@ mod plane_turn;
 mod proposals;
 mod reads;
 
-pub use apply::{Applied, Applying, Split, apply, commands_of};
-pub use asker::{Asker, Follower, RequestId};
+pub use apply::{Applied, Split, apply, commands_of};
+pub use asker::{AnswerTo, Asker, Follower, RequestId};
+pub use carry_out::{
+    answer, apply_entry, apply_some, carry_out, carry_out_all, give_up_late, peer_is_gone,
+    poll_plane, refuse, refuse_overdue_reads, serve_ready_reads, submit_to_plane, take_request,
+};
+pub use driver::{Driven, Driver, ReaderOf};
 pub use effects::Effect;
-pub use forwarding::{Forward, ForwardCounters, Forwards, Late, REQUEST_TIMEOUT, Returned, Taken};
+pub use forwarding::{
+    Forward, ForwardCounters, Forwards, Late, REQUEST_TIMEOUT, Returned, put_in_session,
+};
 pub use group::{Gate, Group, Submitted};
 pub use log_time::{LeaderClock, Overdue};
 pub use order::{Around, BeginRead, ReadState, ReadStep};

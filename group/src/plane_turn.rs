@@ -7,7 +7,7 @@ use crate::plane::{Brought, Plane, Request, Submission};
 use bytes::BytesMut;
 use quorumwire_control::{Input, put_payload, record_kind};
 use quorumwire_interfaces::{
-    Application, Command, DataPlane, Index, PlaneError, Reason, Registers,
+    Answer, Application, Command, DataPlane, Index, PlaneError, Reason, Registers,
 };
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ pub struct PlaneClient {
 
 impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Gives consensus what the plane has stored.
-    pub fn take_from_plane(&mut self) {
+    pub(crate) fn take_from_plane(&mut self) {
         let Some(plane) = &mut self.plane else {
             return;
         };
@@ -49,7 +49,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// A client's request that came to a plane which could not take it.
-    pub fn take_plane_request(&mut self, request: &Request) -> Submitted {
+    pub(crate) fn take_plane_request(&mut self, request: &Request) -> Submitted {
         let origin = request.client.into();
         if self.leads_fast_term() {
             return self.enqueue_request(request, origin);
@@ -65,6 +65,54 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         })
     }
 
+    /// Answers a client that asked through the plane: what its command answered, which stands at `index`.
+    /// False: that fits no packet, and whoever hears nothing asks again.
+    pub(crate) fn answer_plane_client(
+        &mut self,
+        client: PlaneClient,
+        index: Index,
+        reply: &[u8],
+    ) -> bool {
+        self.say_to_plane_client(client, index, (None, false), reply)
+    }
+
+    /// Tells it why there is no answer, in words also.
+    pub(crate) fn refuse_plane_client(
+        &mut self,
+        client: PlaneClient,
+        index: Index,
+        (reason, words): (Reason, &[u8]),
+    ) {
+        self.say_to_plane_client(client, index, (Some(reason), false), words);
+    }
+
+    /// Tells it that a piece of its command is in the log, and others are missing.
+    pub(crate) fn acknowledge_piece(&mut self, client: PlaneClient, index: Index, number: [u8; 4]) {
+        self.say_to_plane_client(client, index, (None, true), &number);
+    }
+
+    fn say_to_plane_client(
+        &mut self,
+        client: PlaneClient,
+        index: Index,
+        (refused, fragment): (Option<Reason>, bool),
+        payload: &[u8],
+    ) -> bool {
+        let Some(plane) = &mut self.plane else {
+            return true; // nor is there a client
+        };
+        let answer = Answer {
+            to: client.from,
+            session: client.session,
+            sequence: client.sequence,
+            index,
+            refused,
+            fragment,
+            payload,
+        };
+        plane.answer(&answer).is_ok()
+    }
+
     /// The plane has stopped; what it had is taken first.
     pub fn plane_stopped(&mut self, registers: Registers) {
         if !mutant("stopped-plane-not-emptied") {
@@ -77,7 +125,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
 impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Shows consensus the plane's registers, if it is engaged.
-    pub fn show_registers(&mut self) {
+    pub(crate) fn show_registers(&mut self) {
         if self.replica.fast_term().is_some()
             && let Some(registers) = self.plane_registers()
         {

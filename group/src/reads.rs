@@ -21,6 +21,17 @@ pub enum Reader<R> {
     Follower(FollowerRead),
 }
 
+/// Whose read it is whose round was refused.
+#[derive(Debug)]
+pub enum Ungranted<R> {
+    /// Of somebody here.
+    Here(R),
+    /// Of a follower, which is told.
+    Follower,
+    /// The ticket is no read's.
+    NoRead,
+}
+
 /// A read that a follower passed on.
 #[derive(Clone, Debug)]
 pub struct FollowerRead {
@@ -178,7 +189,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// The round of this ticket has come back: whose it is, and what is to be applied first; `None`: no
     /// read's.
-    pub fn take_granted(
+    pub(crate) fn take_granted(
         &mut self,
         ticket: Ticket,
         index: Index,
@@ -187,19 +198,20 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         Some((index.max(must_apply), reader))
     }
 
-    /// The round of this ticket was refused: whose it is of those here; `None`: no read's. A follower is
-    /// told.
-    pub fn take_ungranted(
+    /// The round of this ticket was refused: whose it is. A follower is told.
+    pub(crate) fn take_ungranted(
         &mut self,
         ticket: Ticket,
         refusal: &Refusal,
-    ) -> Option<Option<O::Reader>> {
-        let (_, reader) = self.reads.take_asked(ticket)?;
+    ) -> Ungranted<O::Reader> {
+        let Some((_, reader)) = self.reads.take_asked(ticket) else {
+            return Ungranted::NoRead;
+        };
         let is_busy = matches!(refusal, Refusal::Busy { .. });
-        Some(match reader {
+        match reader {
             Reader::Here(reader) => {
                 self.stalled |= is_busy; // not at once, which would be as much in vain
-                Some(reader)
+                Ungranted::Here(reader)
             }
             Reader::Follower(read) => {
                 let reason = if is_busy {
@@ -208,9 +220,9 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
                     Reason::NotLeader
                 };
                 self.refuse_follower(read.from, reason);
-                None
+                Ungranted::Follower
             }
-        })
+        }
     }
 
     /// Those that waited for what is applied now, or for time.
@@ -221,7 +233,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// If the log's time stands still: those here that wait for it. Followers are told.
-    pub fn take_overdue(&mut self) -> Vec<O::Reader> {
+    pub(crate) fn take_overdue(&mut self) -> Vec<O::Reader> {
         if !self.time_stands_still() {
             return Vec::new();
         }
@@ -239,7 +251,11 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// A follower's read that has leave to be answered at `index`: back if that is now. Otherwise it waits,
     /// or is refused.
-    pub fn follower_read_at(&mut self, index: Index, read: FollowerRead) -> Option<FollowerRead> {
+    pub(crate) fn follower_read_at(
+        &mut self,
+        index: Index,
+        read: FollowerRead,
+    ) -> Option<FollowerRead> {
         match self.gate_granted(index, true, &read.line) {
             Gate::Open | Gate::NoLease | Gate::NotLeader => Some(read),
             Gate::Wait(index) => {

@@ -87,7 +87,8 @@ impl World {
     }
 
     /// Hands work to the snapshot threads.
-    pub fn snapshot_work(&mut self, place: usize, now: Nanos, job: SnapshotJob) {
+    pub fn snapshot_work(&mut self, place: usize, job: SnapshotJob) {
+        let now = self.now;
         let took = self.random.between(50, 2_000) * MICROSECOND;
         let machine = &mut self.machines[place];
         let run = machine.run;
@@ -112,31 +113,26 @@ impl World {
 
     /// Takes a snapshot of what is applied, unless one is being taken.
     pub fn take_snapshot(&mut self, place: usize) {
-        let now = self.now;
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        if process.taking || process.group.applied == Index(0) {
+        let Some(meta) = (!process.taking)
+            .then(|| process.group.begin_snapshot())
+            .flatten()
+        else {
             return;
-        }
-        let last_index = process.group.applied;
-        let Some(last_term) = process.group.replica.term_at(last_index) else {
-            return; // exactly what the newest snapshot has
         };
-        let (membership_index, membership) = process.group.replica.membership_at(last_index);
         let head = SnapshotHead {
             group: GROUP,
-            last_index,
-            last_term,
-            log_time: process.group.log_time,
-            membership: membership.clone(),
-            membership_index,
+            last_index: meta.last_index,
+            last_term: meta.last_term,
+            log_time: meta.log_time,
+            membership: meta.membership.clone(),
+            membership_index: meta.membership_index,
         };
-        let meta = SnapshotMeta::from(&head);
-        process.group.bytes_since_snapshot = 0;
         process.taking = true;
         let frozen = process.group.store.freeze();
-        self.snapshot_work(place, now, SnapshotJob::Take(head, meta, frozen));
+        self.snapshot_work(place, SnapshotJob::Take(head, meta, frozen));
     }
 
     /// A snapshot thread does its work.

@@ -11,7 +11,6 @@ use quorumwire_group::{Gate, Reader, Submitted};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
-use quorumwire_sessions::Outcome;
 
 /// Keys are given up for new ones this often, so that no key's history is long.
 const KEYS_LAST: Nanos = 30 * SECOND;
@@ -336,11 +335,7 @@ impl World {
     }
 
     /// A read may be answered once this is applied.
-    pub fn read_granted(&mut self, place: usize, reader: Reader<u32>, index: Index) {
-        let operation = match reader {
-            Reader::Here(operation) => operation,
-            Reader::Follower(read) => return self.follower_read_granted(place, read, index),
-        };
+    pub fn read_granted(&mut self, place: usize, operation: u32, index: Index) {
         if let Some(burst) = self.burst_of(operation) {
             return self.attend_to_pipe(place, burst);
         }
@@ -396,75 +391,6 @@ impl World {
             }
         }
     }
-
-    /// Serves the reads whose time has come.
-    pub fn serve_waiting(&mut self, place: usize) {
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        if process.group.reads.is_empty() {
-            return;
-        }
-        for (index, reader) in process.group.take_ready() {
-            self.read_granted(place, reader, index);
-        }
-        for operation in self.drive(place, Group::take_overdue).unwrap_or_default() {
-            self.counts.see("read of what stands still");
-            match self.burst_of(operation) {
-                Some(burst) => self.pipe_waits_no_more(place, burst),
-                None => self.refuse(place, operation),
-            }
-        }
-    }
-
-    /// Whoever waits for what an entry settled is told what became of it.
-    pub fn tell_origin(
-        &mut self,
-        place: usize,
-        origin: Origin,
-        index: Index,
-        payload: &[u8],
-        fate: Fate,
-    ) {
-        if matches!(fate, Fate::NotDone) {
-            self.counts.see("certainly not done");
-        }
-        match origin {
-            Origin::Operation(operation) => self.tell(place, operation, fate),
-            Origin::Plane(..) => self.tell_plane_client(place, origin, (index, payload), fate),
-            Origin::Follower(from) => self.tell_follower(place, from, fate),
-        }
-    }
-
-    fn tell(&mut self, place: usize, operation: u32, fate: Fate) {
-        let told = match fate {
-            Fate::Unknown => Told::Unknown,
-            Fate::NotDone => Told::NotDone(None),
-            Fate::Applied(_) => {
-                let Some(asked) = self.asked.get(operation as usize) else {
-                    return; // nobody waits
-                };
-                let Some(answer) = spelling::answer_of(asked, operation, &self.reply) else {
-                    let (what, reply) = (asked.operation, self.reply.escape_ascii());
-                    let violation = || format!("I6: {what:?} is answered {reply}");
-                    return self.checks.require(false, violation);
-                };
-                Told::Done(answer, 0)
-            }
-        };
-        self.answer(place, operation, told);
-    }
-}
-
-/// What became of a proposal.
-#[derive(Clone, Copy, Debug)]
-pub enum Fate {
-    /// It was applied; its answer is in `reply`.
-    Applied(Outcome),
-    /// Its place in the log went to another entry.
-    NotDone,
-    /// Nobody can tell any more.
-    Unknown,
 }
 
 impl World {

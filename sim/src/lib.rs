@@ -18,6 +18,7 @@ mod clock;
 pub mod counts;
 pub mod datagrams;
 mod disk;
+mod driver;
 pub mod fault;
 mod forwarding;
 pub mod journal;

@@ -13,7 +13,7 @@ use crate::state::State;
 use quorumwire_control::{
     Config, Message, Now, Peer, Promise, Replica, SnapshotMeta, Stored, Ticket,
 };
-use quorumwire_group::{Asker, Follower, PassedOn, PlaneClient};
+use quorumwire_group::{AnswerTo, Asker, Follower, PassedOn, PlaneClient};
 use quorumwire_interfaces::{
     Frozen, GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term,
 };
@@ -205,6 +205,14 @@ impl From<Follower> for Origin {
 impl Asker for Origin {
     /// The operation.
     type Reader = u32;
+
+    fn answer_to(self) -> AnswerTo {
+        match self {
+            Self::Operation(_) => AnswerTo::Here,
+            Self::Plane(client) => AnswerTo::PlaneClient(client),
+            Self::Follower(follower) => AnswerTo::Follower(follower),
+        }
+    }
 }
 
 /// A process: everything that is gone when it stops.

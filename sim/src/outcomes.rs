@@ -2,13 +2,14 @@
 use quorumwire_control::{Body, Output, Role};
 
 /// All of them.
-pub const OUTCOMES: [&str; 11] = [
+pub const OUTCOMES: [&str; 12] = [
     "append rejected",
     "asked for a vote beforehand",
     "asked for a vote, to lead by a transfer",
     "asked others to begin with",
     "became a learner",
     "left out",
+    "log cut",
     "not in the fast term",
     "snapshot asked for",
     "told to lead",
@@ -45,12 +46,12 @@ pub fn of(output: &Output) -> Option<&'static str> {
             Role::Leader | Role::PreCandidate | Role::Candidate | Role::Follower => None,
         },
         Output::TakeSnapshot => Some("snapshot asked for"),
+        Output::Truncated(_) => Some("log cut"),
         Output::Persist { .. }
         | Output::Committed(_)
         | Output::Read(..)
         | Output::Done(_)
         | Output::Refused(..)
-        | Output::Truncated(_)
         | Output::OtherLineage { .. }
         | Output::MembershipChanged(_)
         | Output::ReadSnapshot { .. }

@@ -1,7 +1,7 @@
 //! Connections of clients that send ahead: what waits on one, in order. What may be done with it, the group
 //! says.
 use crate::clients::{MANY, Told};
-use crate::machine::{Group, Origin};
+use crate::machine::Origin;
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
 use quorumwire_control::Ticket;
@@ -127,17 +127,8 @@ impl World {
     }
 
     /// A round has come back.
-    pub fn pipe_is_granted(
-        &mut self,
-        place: usize,
-        reader: &Reader<u32>,
-        ticket: Ticket,
-        index: Index,
-    ) {
-        let Reader::Here(operation) = reader else {
-            return;
-        };
-        if let Some(burst) = self.burst_of(*operation)
+    pub fn pipe_is_granted(&mut self, place: usize, operation: u32, ticket: Ticket, index: Index) {
+        if let Some(burst) = self.burst_of(operation)
             && let Some(pipe) = self.pipe(place, burst)
         {
             pipe.replace(ReadState::Asked(ticket), ReadState::Granted(index));
@@ -178,17 +169,7 @@ impl World {
 
     /// Before a command of such a client is applied: the reads in front of it that still wait would show it
     /// soon, so they are answered now.
-    pub fn answer_reads_in_front(
-        &mut self,
-        place: usize,
-        next: impl FnOnce(&Group) -> Option<Origin>,
-    ) {
-        let Some(process) = &self.machines[place].process else {
-            return;
-        };
-        let Some(Origin::Operation(write)) = next(&process.group) else {
-            return;
-        };
+    pub fn answer_reads_in_front(&mut self, place: usize, write: u32) {
         let Some(burst) = self.burst_of(write) else {
             return;
         };

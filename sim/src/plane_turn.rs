@@ -2,11 +2,12 @@
 //! goes on while its process stands still, and in some seeds after that was killed.
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::fault::{Class, Moment};
-use crate::machine::{Arrival, Group};
+use crate::machine::Arrival;
 use crate::plane::{CLIENTS_FROM, Plane, has_news};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos};
 use crate::world::{Event, World};
 use quorumwire_control::{Engage, Input, LeaveReason};
+use quorumwire_group as group;
 use quorumwire_interfaces::{DataPlane as _, Index, Registers};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 
@@ -206,19 +207,7 @@ impl World {
         for datagram in waited {
             self.plane_hears(place, datagram.from, &datagram.bytes, datagram.spoiled);
         }
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        let Some(plane) = &mut process.group.plane else {
-            return;
-        };
-        plane.poll();
-        if plane.place().failed {
-            self.step(place, Input::PlaneFailed);
-        }
-        self.take_from_plane(place);
-        self.drive(place, Group::show_registers);
-        self.take_plane_requests(place);
+        group::poll_plane(&mut self.host(place));
     }
 
     /// Judges what the plane did not do, and what it has committed.
@@ -254,23 +243,6 @@ impl World {
             let entry = (registers.commit_index, registers.term);
             let (machines, checks) = (&self.machines, &mut self.checks);
             checks.plane_commits(machines, &machines[place], entry);
-        }
-    }
-
-    /// Gives consensus what the plane has stored.
-    fn take_from_plane(&mut self, place: usize) {
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        let Some(plane) = &mut process.group.plane else {
-            return;
-        };
-        let has_entries = !plane.brought.records.is_empty();
-        let behind = plane.brought.behind.len() as u64;
-        self.counts.see_many("asked for what no ring holds", behind);
-        self.drive(place, Group::take_from_plane);
-        if has_entries {
-            self.reached(place, Moment::PlaneTaken);
         }
     }
 
@@ -375,13 +347,7 @@ impl World {
 
     /// Hands over what clients have asked for in this turn.
     pub fn submit_to_plane(&mut self, place: usize) {
-        let refused = self.drive(place, Group::submit_to_plane);
-        for submission in refused.into_iter().flatten() {
-            if let Some(origin) = submission.origin {
-                self.refuse_submission(place, origin);
-            }
-        }
-        self.launch(place);
+        group::submit_to_plane(&mut self.host(place));
         self.tell_of_news(place);
     }
 

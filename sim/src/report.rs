@@ -36,7 +36,6 @@ const OUTCOMES: &[&str] = &[
     "lease read",
     "lease read, clocks at the documented bound",
     "lineage told",
-    "log cut",
     "longer promise waited for",
     "member moved",
     "membership changed",

@@ -15,7 +15,7 @@ use crate::plane_clients::PlaneClient;
 use crate::queue::{MILLISECOND, Nanos, Queue, SECOND};
 use crate::random::{Random, mix};
 use crate::sever::SeversWhenRead;
-use quorumwire_control::{Entry, Message, Output, Peer};
+use quorumwire_control::{Message, Peer};
 use quorumwire_group::Heard;
 use quorumwire_interfaces::{Index, ReplicaId};
 use std::collections::BTreeSet;
@@ -165,12 +165,6 @@ pub struct World {
     pub trace: Vec<String>,
     /// Starts that failed, one after the other, by machine.
     pub failed_starts: Vec<u32>,
-    /// Buffers kept.
-    pub carrying: Vec<Output>,
-    /// See `carrying`.
-    pub applying: Vec<Entry>,
-    /// See `carrying`.
-    pub reply: Vec<u8>,
 }
 
 impl World {
@@ -226,9 +220,6 @@ impl World {
             loud,
             trace: Vec::new(),
             failed_starts: vec![0; machines.len()],
-            carrying: Vec::new(),
-            applying: Vec::new(),
-            reply: Vec::new(),
             random,
             machines,
             plan,

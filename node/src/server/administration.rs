@@ -3,6 +3,7 @@ use super::Server;
 use super::service::Service;
 use crate::admin::{AdminError, AdminRequest};
 use quorumwire_control::{Input, MemberChange, Refusal, Ticket};
+use quorumwire_group::Driver as _;
 use quorumwire_interfaces::{Index, ReplicaId};
 use tokio::sync::oneshot;
 

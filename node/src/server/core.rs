@@ -1,6 +1,6 @@
 //! One replicated group in one process: consensus, state machine, and whatever waits for them. Knows
 //! client connections only by name, other replicas by what it is shown of the connections to them.
-use super::budget::{Budget, LOOK_AFTER_WORK};
+use super::budget::LOOK_AFTER_WORK;
 use super::clients::ConnectionId;
 use super::clock;
 use super::counters::GroupCounters;
@@ -13,10 +13,15 @@ use super::standstill::LastCommit;
 use super::term_keys::TermKeys;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Now, Peer, Replica, Ticket};
-use quorumwire_group::{Asker, Follower, ForwardKind, PlaneClient, Submitted, Taken};
+use quorumwire_group::{
+    AnswerTo, Asker, Follower, ForwardKind, PlaneClient, Submitted, put_in_session,
+};
 use quorumwire_interfaces::{Application, DataPlane, GroupId, Reason};
-use quorumwire_wire::limits::COMMAND_BYTES_MAX;
+use quorumwire_sessions::SESSION_HEADER_BYTES;
+use quorumwire_wire::limits::{COMMAND_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
 use std::cell::Cell;
+
+const _: () = assert!(SESSION_COMMAND_BYTES_MAX + SESSION_HEADER_BYTES == COMMAND_BYTES_MAX);
 
 /// One replicated log, as it stands in this server.
 pub type Group<A> = quorumwire_group::Group<A, Origin, dyn DataPlane>;
@@ -50,6 +55,14 @@ impl From<Follower> for Origin {
 
 impl Asker for Origin {
     type Reader = Reader;
+
+    fn answer_to(self) -> AnswerTo {
+        match self {
+            Self::Client(..) | Self::Service(_) | Self::Admin(_) => AnswerTo::Here,
+            Self::Follower(follower) => AnswerTo::Follower(follower),
+            Self::Plane(client) => AnswerTo::PlaneClient(client),
+        }
+    }
 }
 
 /// What became of a request.
@@ -189,25 +202,48 @@ impl<S: Service> Core<S> {
         if self.draining {
             return Routed::refused(Reason::Stopping);
         }
-        if self.group.leads() || self.group.waits_since_fast_term() {
+        if self.writes_here() {
             let submitted = self.group.write(origin, command_bytes, encode);
             return self.routed(submitted);
         }
-        match self.route() {
-            Err(routed) => routed,
-            Ok(leader) => {
-                match origin {
-                    Origin::Client(..) | Origin::Service(_) | Origin::Admin(_) => {}
-                    Origin::Follower(_) | Origin::Plane(..) => {
-                        return Routed::refused(Reason::NotLeader);
-                    }
-                }
-                let command = self.group.encoded(command_bytes, encode);
-                match (self.group).forward(leader, origin, ForwardKind::Write, command) {
-                    Some(_) => Routed::Pending,
-                    None => self.stall(),
-                }
-            }
+        self.pass_on(origin, ForwardKind::Write, command_bytes, encode)
+    }
+
+    /// The same for a command with its session and its sequence.
+    pub fn write_in_session(&mut self, origin: Origin, name: (u64, u64), command: &[u8]) -> Routed {
+        if self.draining {
+            return Routed::refused(Reason::Stopping);
+        }
+        if self.writes_here() {
+            let submitted = self.group.write_in_session(origin, name, command);
+            return self.routed(submitted);
+        }
+        let bytes = SESSION_HEADER_BYTES + command.len();
+        self.pass_on(origin, ForwardKind::Session, bytes, |buffer| {
+            put_in_session(buffer, name, command);
+        })
+    }
+
+    fn writes_here(&self) -> bool {
+        self.group.leads() || self.group.waits_since_fast_term()
+    }
+
+    /// Sends a command to the leader.
+    fn pass_on(
+        &mut self,
+        origin: Origin,
+        kind: ForwardKind,
+        bytes: usize,
+        encode: impl FnOnce(&mut BytesMut),
+    ) -> Routed {
+        let leader = match self.route() {
+            Ok(leader) => leader,
+            Err(routed) => return routed,
+        };
+        let command = self.group.encoded(bytes, encode);
+        match self.group.forward(leader, origin, kind, command) {
+            Some(_) => Routed::Pending,
+            None => self.stall(),
         }
     }
 
@@ -278,31 +314,6 @@ impl<S: Service> Core<S> {
     pub fn stall(&mut self) -> Routed {
         self.group.stalled = true;
         Routed::Stalled
-    }
-
-    /// A request that a follower has passed on.
-    pub fn take_request(
-        &mut self,
-        budget: &mut Budget,
-        from: Follower,
-        kind: ForwardKind,
-        bytes: Bytes,
-    ) {
-        match self.group.take_request(from, kind, bytes) {
-            Taken::Settled => {}
-            Taken::Read(index, read) => self.answer_follower_if_time(budget, index, read),
-            Taken::Write(from, true, bytes) => self.take_session_command(from, &bytes),
-            Taken::Write(from, false, bytes) => {
-                if S::Application::shows_time(&bytes) {
-                    self.group.want_exact_time();
-                }
-                S::before_write(self, &bytes);
-                let routed = self.write(Origin::Follower(from), bytes.len(), |buffer| {
-                    buffer.extend_from_slice(&bytes);
-                });
-                self.group.answer_unless_pending(from, routed.into());
-            }
-        }
     }
 }
 

@@ -8,15 +8,17 @@ use super::service::Service;
 use super::{Server, reads};
 use bytes::Bytes;
 use quorumwire_control::{Input, Peer};
-use quorumwire_group::{Effect, Follower, Heard, PassedOn, REQUEST_TIMEOUT, Returned, Said};
+use quorumwire_group::{
+    self as group, Driver as _, Effect, Follower, Heard, PassedOn, REQUEST_TIMEOUT, Said,
+};
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_wire::MemberRole;
 use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::peer::peer_message::Body;
 
 impl<S: Service> Server<S> {
-    /// Does what the group wants done.
-    pub fn carry_out_effects(&mut self) {
+    /// Sends what the group wants sent.
+    pub fn send_effects(&mut self) {
         let core = &mut self.core;
         for effect in core.group.effects.drain(..) {
             match effect {
@@ -58,9 +60,7 @@ impl<S: Service> Server<S> {
                     server.core.group.stalled = true;
                 }),
                 LinkEvent::Down(peer) => self.each_group(|server| {
-                    server.core.group.step(Input::PeerDown(peer));
-                    let returned = server.core.group.give_up_sent_to(peer);
-                    server.take_returned(returned, b"");
+                    group::peer_is_gone(server, peer);
                 }),
                 LinkEvent::Message {
                     from,
@@ -77,7 +77,7 @@ impl<S: Service> Server<S> {
             }
         }
         self.link_events = events;
-        self.each_group(Self::carry_out_effects);
+        self.each_group(Self::send_effects);
     }
 
     /// A replica that has just connected said where its plane is, if it has one.
@@ -114,51 +114,16 @@ impl<S: Service> Server<S> {
             Ok(Heard::PassedOn(PassedOn::Request(id, kind, bytes))) => {
                 self.core.counters.forwarded_here += 1;
                 let from = Follower { peer: from, id };
-                self.core.take_request(&mut self.budget, from, kind, bytes);
+                group::take_request(self, from, kind, bytes);
             }
             Ok(Heard::PassedOn(PassedOn::Reply(id, said, answer))) => {
-                let returned = self.core.group.take_reply(from, id, said);
-                self.take_returned(returned, &answer);
+                if let Some(returned) = self.core.group.take_reply(from, id, said) {
+                    self.take_returned(returned, &answer);
+                }
             }
             Err(error) => {
                 self.core.counters.malformed_messages += 1;
                 tracing::debug!(replica = from.id.0, %error, "message ignored");
-            }
-        }
-    }
-
-    /// What was passed on has come back: with this answer, or without one.
-    pub fn take_returned(
-        &mut self,
-        returned: impl IntoIterator<Item = Returned<Origin>>,
-        answer: &[u8],
-    ) {
-        for returned in returned {
-            match returned {
-                Returned::Answered(forward, Said::Answer)
-                    if forward.is_read && S::is_too_large(answer) =>
-                {
-                    self.read_in_parts(forward.origin, answer);
-                }
-                Returned::Answered(forward, Said::Refused(reason)) => {
-                    if !forward.is_read {
-                        self.count_unknown(reason);
-                    }
-                    self.refuse_here(forward.origin, reason);
-                }
-                Returned::Answered(forward, said) => {
-                    self.complete_as(forward.origin, said, answer);
-                }
-                Returned::Again {
-                    forward,
-                    number,
-                    at_once,
-                } => {
-                    self.send_read_again(number, &forward);
-                    if at_once {
-                        self.attend_to(&forward);
-                    }
-                }
             }
         }
     }
@@ -168,7 +133,7 @@ impl<S: Service> Server<S> {
         self.core.counters.outcomes_unknown += u64::from(reason == Reason::OutcomeUnknown);
     }
 
-    fn send_read_again(&mut self, request: u64, forward: &Forward) {
+    pub fn send_read_again(&mut self, request: u64, forward: &Forward) {
         let Origin::Client(id, _) = forward.origin else {
             // A client that speaks UDP asks again by itself.
             let why = self.core.why_not_read(forward.to);
@@ -180,20 +145,20 @@ impl<S: Service> Server<S> {
     }
 
     /// Has the connection looked at in the next turn.
-    fn attend_to(&mut self, forward: &Forward) {
+    pub fn attend_to(&mut self, forward: &Forward) {
         if let Origin::Client(id, _) = forward.origin {
             self.front.attend_later.push(id);
         }
     }
 
     /// The leader's answer to a read would not fit one message.
-    fn read_in_parts(&mut self, origin: Origin, answer: &[u8]) {
+    pub fn read_in_parts(&mut self, origin: Origin, answer: &[u8]) {
         let Origin::Client(id, slot_number) = origin else {
-            return self.complete_as(origin, Said::Answer, answer);
+            return self.answer_here(origin, Said::Answer, answer);
         };
         let is_native = |connection: &mut Connection| connection.native().is_some();
         if self.clients.get(id).is_some_and(is_native) {
-            return self.complete_as(origin, Said::Answer, answer); // it asks for less by itself
+            return self.answer_here(origin, Said::Answer, answer); // it asks for less by itself
         }
         if let Some(connection) = self.clients.get(id) {
             reads::forward_in_parts(connection, slot_number);
@@ -212,22 +177,6 @@ impl<S: Service> Server<S> {
             }
             self.clients.attend(id);
         }
-    }
-
-    /// Answers requests to the group at hand that have waited for too long.
-    pub fn time_out_requests(&mut self) {
-        self.give_up_left_behind();
-        for (origin, reason) in self.core.group.take_late() {
-            self.count_unknown(reason);
-            self.refuse_origin(origin, reason);
-        }
-    }
-
-    /// Answers writes whose leader was replaced, as those that nobody can tell what became of.
-    fn give_up_left_behind(&mut self) {
-        let patience = self.options.election_timeout;
-        let returned = self.core.group.give_up_left_behind(patience);
-        self.take_returned(returned, b"");
     }
 
     /// Whether a client's request would be served and the next replica may be restarted: somebody leads, what

@@ -9,13 +9,13 @@ mod attention;
 mod backups;
 mod budget;
 mod busy_poll;
-mod carry_out;
 mod choose_plane;
 mod clients;
 mod clock;
 mod core;
 mod counters;
 mod dial;
+mod driver;
 mod earlier_plane;
 mod folder;
 mod freeing;
@@ -69,7 +69,8 @@ use crate::options::ServerOptions;
 use crate::service_manager::ServiceManager;
 use crate::tls::Expiry;
 use mio::{Events, Poll, Token};
-use quorumwire_control::{Entry, Input, Now, Output};
+use quorumwire_control::{Input, Now};
+use quorumwire_group::{self as group, Driver as _};
 use quorumwire_interfaces::{GroupId, Incarnation, Index};
 use std::io;
 use std::sync::Arc;
@@ -138,10 +139,6 @@ struct Server<S: Service> {
     address_book: AddressBook,
     link_events: Vec<LinkEvent>,
     scratch: Box<[u8]>,
-    /// Buffers kept from turn to turn.
-    carrying: Vec<Output>,
-    applying: Vec<Entry>,
-    reply: Vec<u8>,
     started: Now,
     next_housekeeping: Now,
     attention: Attention,
@@ -259,7 +256,7 @@ impl<S: Service> Server<S> {
             self.try_each_group(Self::take_completions)?;
             self.take_admin_requests();
         }
-        self.each_group(Self::carry_out_effects);
+        self.each_group(Self::send_effects);
         self.links.read(begun, &mut self.link_events);
         self.show_links();
         // What was read came before this moment: a leader's lease counts from before it was asked for,
@@ -269,7 +266,7 @@ impl<S: Service> Server<S> {
             core.group.look_at_wall_clock(clock::wall());
         }
         self.note_own_pause();
-        self.cores_mut().for_each(Core::poll_plane);
+        self.each_group(group::poll_plane);
         self.take_link_events();
         if self.clients.has_askers() {
             self.let_askers_in()?;
@@ -287,7 +284,7 @@ impl<S: Service> Server<S> {
         if self.core.group.now >= self.next_housekeeping {
             self.housekeeping()?;
         }
-        self.each_group(Self::carry_out_effects);
+        self.each_group(Self::send_effects);
         self.links.write(self.core.group.now, &mut self.link_events);
         self.show_links();
         self.each_group(S::end_turn);
@@ -295,7 +292,7 @@ impl<S: Service> Server<S> {
         for id in std::mem::take(&mut self.front.attend_later) {
             self.clients.attend(id);
         }
-        self.each_group(Self::carry_out_effects); // before connections are read again
+        self.each_group(Self::send_effects); // before connections are read again
         let ended = clock::now();
         let last_indexes: u64 = self.cores().map(|core| core.group.last_index().0).sum();
         let by_itself = self.log_grows_by_itself();
@@ -331,16 +328,14 @@ impl<S: Service> Server<S> {
     /// What the group at hand does when clients have been looked at.
     fn go_on(&mut self) -> anyhow::Result<()> {
         S::take_in(self);
-        if self.core.group.has_backlog() {
-            self.apply_some();
-        }
+        group::apply_some(self);
         if self.core.group.reads.has_late {
-            self.serve_waiting_reads();
+            group::serve_ready_reads(self);
         }
         S::go_on(self);
         self.core.group.tick_if_time_is_awaited();
         self.submit_to_plane();
-        self.carry_out_all()?;
+        group::carry_out_all(self)?;
         self.free_plane();
         Ok(())
     }
@@ -349,7 +344,7 @@ impl<S: Service> Server<S> {
     fn let_askers_in(&mut self) -> anyhow::Result<()> {
         self.try_each_group(|server| {
             if server.core.group.has_unflushed() {
-                server.carry_out_all()?;
+                group::carry_out_all(server)?;
             }
             anyhow::Ok(())
         })?;
@@ -416,7 +411,7 @@ impl<S: Service> Server<S> {
     /// What is to be done every now and then.
     fn housekeeping(&mut self) -> anyhow::Result<()> {
         let now = self.core.group.now;
-        self.each_group(Self::carry_out_effects);
+        self.each_group(Self::send_effects);
         self.clients.accept(now); // those that failed before, such as for want of a descriptor
         self.clients.time_out_handshakes(now);
         self.clients.time_out_unknown(now);
@@ -450,9 +445,9 @@ impl<S: Service> Server<S> {
         self.tell_divergence();
         self.core.group.tick_if_deadline_passed();
         self.core.watch_commits_and_clock();
-        self.refuse_overdue_reads();
+        group::refuse_overdue_reads(self);
         self.hand_over_if_disk_full();
-        self.time_out_requests();
+        group::give_up_late(self);
         S::housekeeping(self);
         self.give_states();
         if std::mem::take(&mut self.core.group.stalled) {

@@ -9,14 +9,8 @@ use quorumwire_group::{self as group, FollowerRead};
 use quorumwire_interfaces::Index;
 
 impl<S: Service> Core<S> {
-    /// Answers a read of a follower that has leave to be answered at `index`, now or later.
-    pub fn answer_follower_at(&mut self, budget: &mut Budget, index: Index, read: FollowerRead) {
-        if let Some(read) = self.group.follower_read_at(index, read) {
-            self.answer_follower_if_time(budget, index, read);
-        }
-    }
-
-    /// Answers it in this turn or a later one; in either the state machine shows what it must.
+    /// Answers a read of a follower in this turn or a later one; in either the state machine shows what it
+    /// must.
     pub fn answer_follower_if_time(
         &mut self,
         budget: &mut Budget,

@@ -13,9 +13,6 @@ use quorumwire_interfaces::{
 /// Bytes of commands that may wait until the plane has room; then clients wait.
 const WAITING_BYTES_MAX: usize = 8 << 20;
 
-/// A command on its way into the plane.
-pub type Submission = quorumwire_group::Submission<Origin>;
-
 /// A data plane with what is on the way to it and from it.
 pub type Plane = quorumwire_group::Plane<Origin, dyn DataPlane>;
 

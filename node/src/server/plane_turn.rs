@@ -1,25 +1,21 @@
 //! A server's turn with its data plane: what has come out of it goes to consensus, what clients want goes
 //! in, and consensus starts and stops it.
-use super::clients::Said;
-use super::core::{Core, Origin};
-use super::plane::{Hosting, Plane, Submission};
+use super::core::Core;
+use super::plane::{Hosting, Plane};
 use super::service::Service;
-use super::{Server, alike, answers, clock};
+use super::{Server, alike, clock};
 use quorumwire_control::{Engage, Input, LeaveReason};
-use quorumwire_group::Submitted;
-use quorumwire_interfaces::{Answer, Index, Reason, Registers};
+use quorumwire_group as group;
+use quorumwire_interfaces::Registers;
 
 impl<S: Service> Server<S> {
     /// Hands over what clients have asked for in this turn.
     pub fn submit_to_plane(&mut self) {
         let waited = self.core.group.waits_since_fast_term();
-        for submission in self.core.group.submit_to_plane() {
-            self.refuse_submission(&submission);
-        }
+        group::submit_to_plane(self);
         if waited && !self.core.group.waits_since_fast_term() {
             self.clients.attend_all(); // writes have stalled behind these
         }
-        self.core.tell_plane_error();
     }
 
     /// Frees what this turn was done with: at its end, because until the next one a full ring would take
@@ -36,15 +32,6 @@ impl<S: Service> Server<S> {
             core.group.submit_waiting();
         }
         core.tell_plane_error();
-    }
-
-    /// It never reached a log.
-    pub fn refuse_submission(&mut self, submission: &Submission) {
-        let Some(origin) = submission.origin else {
-            return;
-        };
-        let reason = self.core.group.why_not_submitted();
-        self.refuse_origin(origin, reason);
     }
 
     /// Takes the secret file in again.
@@ -75,46 +62,9 @@ impl<S: Service> Core<S> {
         self.group.plane.as_mut().zip(self.hosting.as_mut())
     }
 
-    /// Takes in what the plane has stored, and shows consensus its registers.
-    pub fn poll_plane(&mut self) {
-        let Some((plane, hosting)) = self.hosted() else {
-            return;
-        };
-        plane.poll();
-        hosting.tell_fault(plane);
-        let requests = std::mem::take(&mut plane.brought.requests);
-        self.group.take_from_plane();
-        if self.group.replica.fast_term().is_some() {
-            self.saw_plane();
-        }
-        self.group.show_registers();
-        for request in &requests {
-            let submitted = if self.draining {
-                Submitted::Refused(Reason::Stopping)
-            } else {
-                self.group.take_plane_request(request)
-            };
-            match submitted {
-                Submitted::Pending => {}
-                Submitted::NoRoom => {
-                    self.group.stalled = true;
-                    self.refuse_plane_client(Origin::Plane(request.client), Reason::Busy);
-                }
-                Submitted::Refused(reason) => {
-                    self.refuse_plane_client(Origin::Plane(request.client), reason);
-                }
-            }
-        }
-        // One that reads an old log for the first time may not have come to the lineage yet.
-        let was_listed = self.group.replica.was_listed();
-        if let Some((plane, hosting)) = self.hosted() {
-            hosting.tell_lineage(plane, was_listed);
-        }
-    }
-
     /// What the plane has told came before this moment: a voter's promise to a leader counts from after
     /// the plane heard it, because the leader may count on it from then on.
-    fn saw_plane(&mut self) {
+    pub fn saw_plane(&mut self) {
         self.group.now = self.group.now.max(clock::now());
     }
 
@@ -157,61 +107,6 @@ impl<S: Service> Core<S> {
         );
         self.saw_plane();
         self.group.plane_stopped(registers);
-    }
-
-    fn refuse_plane_client(&mut self, origin: Origin, reason: Reason) {
-        self.answer_plane(origin, Said::Refused(reason), Index(0), b"");
-    }
-
-    /// Answers a client that asked through the plane.
-    pub fn answer_plane(&mut self, origin: Origin, said: Said, index: Index, payload: &[u8]) {
-        match said {
-            Said::Answer | Said::Repeated => {
-                self.say_to_plane_client(origin, (None, false), index, payload);
-            }
-            Said::Refused(reason) => {
-                let text = answers::text(reason, payload);
-                self.say_to_plane_client(origin, (Some(reason), false), index, &text);
-            }
-        }
-    }
-
-    /// Tells a client that asked through the plane that a piece of its command is in the log, and others
-    /// are missing.
-    pub fn acknowledge_piece(&mut self, origin: Origin, index: Index, number: [u8; 4]) {
-        self.say_to_plane_client(origin, (None, true), index, &number);
-    }
-
-    fn say_to_plane_client(
-        &mut self,
-        origin: Origin,
-        (refused, fragment): (Option<Reason>, bool),
-        index: Index,
-        payload: &[u8],
-    ) {
-        let Origin::Plane(client) = origin else {
-            return;
-        };
-        if let Some(plane) = &mut self.group.plane {
-            let answer = Answer {
-                to: client.from,
-                session: client.session,
-                sequence: client.sequence,
-                index,
-                refused,
-                fragment,
-                payload,
-            };
-            if plane.answer(&answer).is_err() {
-                let too_long = Reason::AnswerTooLong;
-                // Whoever hears nothing asks again.
-                let _ = plane.answer(&Answer {
-                    refused: Some(too_long),
-                    payload: &answers::text(too_long, b""),
-                    ..answer
-                });
-            }
-        }
     }
 
     /// Tells people, once, that the plane did not do what it was told.

@@ -1,17 +1,18 @@
 //! What the server makes of a plane that has no room, and of one that is being stopped. The plane is a
 //! few lines here, so that the moments between which others cannot step are held still.
 use super::*;
-use crate::server::core::{Proposal, Routed};
+use crate::server::core::{Origin, Proposal, Routed};
 use crate::server::journal::Journal;
 use crate::server::kv::{Core, KeyValue};
 use crate::server::plane::plane_options;
+use crate::server::start::tests::Alone as Host;
 use bytes::Bytes;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
 use quorumwire_group::Gate;
 use quorumwire_interfaces::{
-    Application as _, Command, CounterSink, DataPlane, Endpoint, EntryKind, GroupId, Incarnation,
-    Leave, Limits, Lineage, LogTime, Offload, PlaneEntry, PlaneError, PlaneEvent, PlaneKeys,
-    ReplicaId, Term,
+    Answer, Application as _, Command, CounterSink, DataPlane, Endpoint, EntryKind, GroupId,
+    Incarnation, Index, Leave, Limits, Lineage, LogTime, Offload, PlaneEntry, PlaneError,
+    PlaneEvent, PlaneKeys, ReplicaId, Term,
 };
 use quorumwire_kv::Store;
 use quorumwire_kv::memcached::{Parsed, Request, parse};
@@ -370,6 +371,14 @@ pub fn carry_out(core: &mut Core) -> Index {
     }
 }
 
+/// Polls the plane, as a server does.
+fn poll(core: &mut Core) {
+    let mut host = Host::start(&[]);
+    std::mem::swap(&mut *host.server.core, core);
+    group::poll_plane(&mut host.server);
+    std::mem::swap(&mut *host.server.core, core);
+}
+
 fn write(core: &mut Core, number: u64) -> Routed {
     core.write(Origin::Service(number), 1, |bytes| {
         bytes.extend_from_slice(b"x");
@@ -386,7 +395,7 @@ fn index_of(core: &Core, number: u64) -> Option<Index> {
 fn what_a_plane_has_heard_was_heard_before_now() {
     let (mut core, alone) = fast_leader();
     let before = core.group.now;
-    core.poll_plane();
+    poll(&mut core);
     let polled_at = alone.0.lock().unwrap().polled_at.expect("polled");
     assert!(before < polled_at && polled_at <= core.group.now);
     core.group.now = before;
@@ -580,7 +589,7 @@ fn who_asked_through_the_plane_waits_among_who_submitted() {
         3,
         "the others are not known yet"
     );
-    core.poll_plane();
+    poll(&mut core);
     let asked = alone.0.lock().unwrap().asked.len();
     assert_eq!(core.group.proposals.len(), 3 + asked);
     let places: Vec<_> = core.group.proposals.iter().map(Proposal::place).collect();

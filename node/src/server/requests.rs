@@ -11,8 +11,9 @@ use super::reads::{self, Place, advance_read};
 use super::service::Service;
 use super::{Server, answers, clock, native};
 use crate::admin::AdminError;
-use quorumwire_group::BeginRead;
-use quorumwire_interfaces::{Application as _, Index, Reason};
+use quorumwire_control::Ticket;
+use quorumwire_group::{BeginRead, Driver as _};
+use quorumwire_interfaces::{Application as _, Reason};
 
 /// Keys of reads that may wait on a connection when a write behind them is put into the log: they will
 /// have to be answered in one go, with or without room, before that write is applied.
@@ -86,18 +87,12 @@ impl<S: Service> Server<S> {
 
     /// Tells the client here that waits for it why there is no answer.
     pub fn refuse_here(&mut self, origin: Origin, reason: Reason) {
-        self.complete_as(origin, Said::Refused(reason), b"");
+        self.answer_here(origin, Said::Refused(reason), b"");
     }
 
-    /// Hands an answer to the client here that waits for it.
-    pub fn complete_as(&mut self, origin: Origin, said: Said, answer: &[u8]) {
-        match origin {
-            Origin::Client(id, slot_number) => self.complete(id, slot_number, said, answer),
-            Origin::Service(number) => S::complete(self, number, said, answer),
-            Origin::Admin(ticket) => self.answer_admin(ticket, outcome::<S>(said, answer)),
-            Origin::Plane(..) => self.core.answer_plane(origin, said, Index(0), answer),
-            Origin::Follower(_) => {} // answered over its connection
-        }
+    /// Tells a person what its request has become.
+    pub fn complete_admin(&mut self, ticket: Ticket, said: Said, answer: &[u8]) {
+        self.answer_admin(ticket, outcome::<S>(said, answer));
     }
 
     /// Hands the answer of a write, or of a forwarded read, to its connection.

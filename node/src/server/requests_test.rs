@@ -12,7 +12,8 @@ use crate::server::start::tests::Alone;
 use mio::net::TcpListener;
 use mio::{Events, Poll};
 use quorumwire_control::Now;
-use quorumwire_group::{self as group, Follower, ForwardKind, RequestId};
+use quorumwire_group::{self as group, Follower, FollowerRead, RequestId};
+use quorumwire_interfaces::Index;
 use quorumwire_interfaces::{LogTime, ReplicaId};
 use quorumwire_kv::redis::{Resp, Script, Words, reply};
 use quorumwire_kv::{Command, VALUE_BYTES_MAX};
@@ -389,8 +390,13 @@ fn a_read_that_a_follower_passed_on_waits_for_time() {
             term: core.group.replica.term(),
             ..RequestId::default()
         };
-        let (from, budget) = (Follower { peer, id }, &mut Budget::new(time));
-        core.take_request(budget, from, ForwardKind::Read, line.clone().into());
+        let read = FollowerRead {
+            from: Follower { peer, id },
+            line: line.clone().into(),
+            at: core.group.now,
+        };
+        let applied = core.group.applied;
+        core.answer_follower_if_time(&mut Budget::new(time), applied, read);
     };
     let work = host.core.group.store.inner().work_done();
     ask(&mut host.core, Duration::MAX);
@@ -410,7 +416,7 @@ fn a_read_that_a_follower_passed_on_waits_for_time() {
     };
     assert!(index <= host.core.group.applied);
     let mut budget = Budget::new(Duration::MAX);
-    host.core.answer_follower_at(&mut budget, index, read);
+    host.core.answer_follower_if_time(&mut budget, index, read);
     assert_eq!(host.core.group.store.inner().work_done(), work + 2 * cost);
 }
 

@@ -5,6 +5,7 @@ use super::administration::Waiting;
 use super::core::Core;
 use super::service::Service;
 use quorumwire_control::{Input, Now};
+use quorumwire_group as group;
 use std::time::Duration;
 
 /// How long a leader whose disk is full waits before it tries again to hand over.
@@ -49,7 +50,7 @@ impl<S: Service> Server<S> {
                 "stopping: some requests were not answered, or leadership was not handed over, in time"
             );
         }
-        self.each_group(Self::carry_out_effects);
+        self.each_group(Self::send_effects);
         self.links.goodbye(now);
         Ok(true)
     }
@@ -65,7 +66,7 @@ impl<S: Service> Server<S> {
             let ticket = self.core.group.next_ticket();
             self.upkeep.waiting.insert(ticket, Waiting::Drain);
             self.core.group.step(Input::Transfer(ticket, None));
-            self.carry_out_all()?;
+            group::carry_out_all(self)?;
         }
         Ok(true)
     }

@@ -411,9 +411,6 @@ fn join<S: Service>(
         address_book: AddressBook::default(),
         link_events: Vec::new(),
         scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
-        carrying: Vec::new(),
-        applying: Vec::new(),
-        reply: Vec::new(),
         started: now,
         next_housekeeping: Now(now.0 + HOUSEKEEPING_INTERVAL),
         attention: Attention::new(now),
@@ -432,7 +429,7 @@ fn join<S: Service>(
     server.each_group(S::begin);
     server.try_each_group(|server| {
         let membership = server.core.group.replica.membership().clone();
-        server.membership_changed(&membership)
+        server.follow_membership(&membership)
     })?;
     Ok(server)
 }
@@ -604,7 +601,7 @@ pub fn random_lineage() -> anyhow::Result<Lineage> {
 
 impl<S: Service> Server<S> {
     /// The members changed: dial whom we must know, and remember for good that we are one of them.
-    pub fn membership_changed(&mut self, membership: &Membership) -> anyhow::Result<()> {
+    pub fn follow_membership(&mut self, membership: &Membership) -> anyhow::Result<()> {
         let lineage = self.core.group.replica.lineage_in_log();
         if let Some((plane, hosting)) = self.core.hosted() {
             hosting.set_lineage(plane, lineage);

@@ -7,7 +7,6 @@
 mod counters;
 mod hello;
 mod words;
-mod writes;
 
 pub use counters::NativeCounters;
 pub use hello::too_many_connections;

@@ -1,0 +1,446 @@
+//! A simulated process as what drives a group: how it does what the group wants done, what that is to be like
+//! where the world decides, and what is judged on the way.
+use crate::clients::{MANY, NOBODY, Told};
+use crate::fault::Moment;
+use crate::machine::{Group, Origin, SnapshotJob};
+use crate::network::Saying;
+use crate::outcomes;
+use crate::plane::{Place, tell_lineage};
+use crate::spelling;
+use crate::spelling::value_stored;
+use crate::state::State;
+use crate::world::World;
+use bytes::Bytes;
+use quorumwire_control::{
+    Body, Engage, Entry, HardState, Input, LeaveReason, Message, Output, Peer, Refusal, Role,
+    RoleChange, Ticket,
+};
+use quorumwire_group::{
+    self as group, Applied, Driver, FollowerRead, Proposal, ReadState, Returned, Said,
+};
+use quorumwire_interfaces::{Executed, Index, Lineage, Reason, ReplicaId, Term};
+use quorumwire_kv::Command;
+use quorumwire_linearizability::history::{Answer, Operation};
+use quorumwire_wire::{Membership, RecordKind};
+use std::convert::Infallible;
+use std::time::Duration;
+
+/// The process of a machine, at work.
+pub struct Host<'a> {
+    pub world: &'a mut World,
+    /// Which machine's.
+    pub place: usize,
+    /// What the entry that is being applied has answered.
+    replies: Vec<u8>,
+    /// Nobody has applied that before.
+    is_first: bool,
+    /// Whom it has told that there is no answer.
+    pub refused: u64,
+}
+
+impl World {
+    /// The process of a machine, to be put to work.
+    pub const fn host(&mut self, place: usize) -> Host<'_> {
+        Host {
+            world: self,
+            place,
+            replies: Vec::new(),
+            is_first: false,
+            refused: 0,
+        }
+    }
+
+    /// Has the replica say what it wants, and does it, until it wants nothing more.
+    pub fn carry_out_all(&mut self, place: usize) {
+        let Ok(()) = group::carry_out_all(&mut self.host(place));
+    }
+}
+
+impl Driver for Host<'_> {
+    type Application = State;
+    type Asker = Origin;
+    type Plane = Place;
+    type Error = Infallible;
+
+    fn group(&mut self) -> Option<&mut Group> {
+        let machine = &mut self.world.machines[self.place];
+        let clock = machine.clock(self.world.now);
+        let group = &mut machine.process.as_mut()?.group;
+        group.now = clock;
+        Some(group)
+    }
+
+    fn drive<T>(&mut self, what: impl FnOnce(&mut Group) -> T) -> Option<T> {
+        self.world.drive(self.place, what)
+    }
+
+    fn carry_out(&mut self, output: Output) -> Result<(), Infallible> {
+        let (world, place) = (&mut *self.world, self.place);
+        if world.loud {
+            let line = crate::show::output(&output);
+            world.say(place, &line);
+        }
+        if let Some(outcome) = outcomes::of(&output) {
+            world.counts.see(outcome);
+        }
+        let moment = moment(&output);
+        let answers_with_nothing = world.answers_with_nothing(place, &output);
+        group::carry_out(self, output)?;
+        if answers_with_nothing {
+            self.world.has_answered_with_nothing(place);
+        }
+        if let Some(moment) = moment {
+            self.world.reached(place, moment);
+        }
+        self.world.die_if_doomed(place);
+        Ok(())
+    }
+
+    fn carry_out_effects(&mut self) {
+        self.world.carry_out_effects(self.place);
+    }
+
+    fn persist(
+        &mut self,
+        ticket: Ticket,
+        hard_state: Option<HardState>,
+        entries: &[Entry],
+    ) -> Result<Option<Ticket>, Infallible> {
+        let process = self.world.machines[self.place].process.as_mut();
+        Ok(process.and_then(|it| it.journal.persist(ticket, hard_state, entries)))
+    }
+
+    fn say(&mut self, to: Peer, message: Message) {
+        if let Body::Engaged { engaged: true, .. } = message.body {
+            self.world.counts.see("straggler joined");
+        }
+        self.world.send(self.place, to, Saying::Consensus(message));
+    }
+
+    fn other_lineage(&mut self, from: Peer, lineage: Lineage) {
+        panic!("{from:?} is of lineage {lineage}, and there is one cluster")
+    }
+
+    fn membership_changed(&mut self, membership: &Membership) -> Result<(), Infallible> {
+        self.world.membership_changed(self.place, membership);
+        Ok(())
+    }
+
+    fn take_snapshot(&mut self) {
+        self.world.take_snapshot(self.place);
+    }
+
+    fn read_snapshot(&mut self, to: ReplicaId, last_index: Index, offset: u64, bytes_max: usize) {
+        let job = SnapshotJob::Read(to, last_index, offset, bytes_max);
+        self.world.snapshot_work(self.place, job);
+    }
+
+    fn store_snapshot_chunk(&mut self, last_index: Index, offset: u64, bytes: Bytes) {
+        let job = SnapshotJob::Store(last_index, offset, bytes);
+        self.world.snapshot_work(self.place, job);
+    }
+
+    fn install_snapshot(&mut self, last_index: Index, last_term: Term) {
+        let job = SnapshotJob::Install(last_index, last_term);
+        self.world.snapshot_work(self.place, job);
+    }
+
+    fn engage(&mut self, engage: &Engage) {
+        self.world.engage_plane(self.place, engage);
+    }
+
+    fn disengage(&mut self, reason: LeaveReason) {
+        self.world.stop_plane(self.place, reason);
+    }
+
+    fn plane_was_used(&mut self) {
+        self.world.launch(self.place);
+    }
+
+    fn plane_was_polled(&mut self) {
+        let counts = &mut self.world.counts;
+        let process = self.world.machines[self.place].process.as_ref();
+        let Some(plane) = process.and_then(|it| it.group.plane.as_ref()) else {
+            return;
+        };
+        let (behind, requests) = (plane.brought.behind.len(), plane.brought.requests.len());
+        counts.see_many("asked for what no ring holds", behind as u64);
+        counts.see_many("plane left a request to software", requests as u64);
+        if plane.place().failed {
+            self.drive(|group| group.step(Input::PlaneFailed));
+        }
+    }
+
+    fn plane_was_emptied(&mut self, had_entries: bool) {
+        if had_entries {
+            self.world.reached(self.place, Moment::PlaneTaken);
+        }
+        let told = self.group().and_then(|group| {
+            let was_listed = group.replica.was_listed();
+            Some(tell_lineage(group.plane.as_mut()?, was_listed))
+        });
+        let told = told.unwrap_or(0);
+        self.world.counts.see_many("lineage told", told);
+    }
+
+    fn apply_entry(&mut self, entry: &Entry) -> usize {
+        let world = &mut *self.world;
+        let machine = &world.machines[self.place];
+        let peer = machine.peer;
+        let Some(process) = &machine.process else {
+            return 0;
+        };
+        let expected = process.group.applied.next();
+        world.checks.require(entry.index == expected, || {
+            format!("I12: {peer:?} applies {} after {expected}", entry.index)
+        });
+        self.is_first = entry.index > world.applied_first;
+        if self.is_first {
+            world.applied_first = entry.index;
+            world.applied_first_at = world.now;
+            world.counts.committed += 1;
+        }
+        self.replies.clear();
+        let commands = group::apply_entry(self, entry);
+        let world = &mut *self.world;
+        world.checks.applies(peer, entry.index, &self.replies);
+        if entry.kind == RecordKind::Bundle {
+            world.checks.require(commands > 1, || {
+                format!("I12: {peer:?} carries out {commands} commands of a bundle")
+            });
+            if self.is_first {
+                world.counts.see("bundle carried out");
+            }
+        }
+        if entry.index.0.is_multiple_of(crate::checks::DIGEST_EVERY)
+            && let Some(process) = &world.machines[self.place].process
+        {
+            let digest = crate::run::digest(&process.group.store);
+            world.checks.digest(peer, entry.index, digest);
+        }
+        commands
+    }
+
+    fn answer_reads_before(&mut self, origin: Origin) {
+        if let Origin::Operation(write) = origin {
+            self.world.answer_reads_in_front(self.place, write);
+        }
+    }
+
+    fn note_applied(&mut self, index: Index, applied: &Applied<'_, Origin>, reply: &[u8]) {
+        self.replies.extend_from_slice(reply);
+        self.note_command(index, applied);
+    }
+
+    fn note_missing(&mut self, proposal: &Proposal<Origin>) {
+        let peer = self.world.machines[self.place].peer;
+        self.world.checks.require(false, || {
+            let (index, position) = proposal.place();
+            format!("I6: {peer:?} has nothing at position {position} of {index}")
+        });
+    }
+
+    fn note_answered(&mut self, proposal: &Proposal<Origin>, said: Said) {
+        if said == Said::Repeated && matches!(proposal.origin, Origin::Plane(_)) {
+            self.world.counts.see("repeated, answered from the session");
+        }
+    }
+
+    fn note_refused(&mut self, reason: Reason) {
+        self.refused += 1;
+        if reason == Reason::NotCommitted {
+            self.world.counts.see("certainly not done");
+        }
+    }
+
+    fn answer_here(&mut self, origin: Origin, said: Said, reply: &[u8]) {
+        let Origin::Operation(operation) = origin else {
+            panic!("{origin:?} is not here");
+        };
+        if operation == NOBODY {
+            return;
+        }
+        let asked = self.world.asked[operation as usize];
+        let told = match said {
+            Said::Refused(reason) => match reason.executed() {
+                Executed::No => Some(Told::NotDone(None)),
+                Executed::Yes | Executed::Unknown => Some(Told::Unknown),
+            },
+            Said::Answer | Said::Repeated if asked.operation == Operation::Get => {
+                let key = format!("key{}", asked.key);
+                let value = spelling::value_of(&asked, &key, operation, reply);
+                value.map(|(value, unique)| Told::Done(Answer::Value(value), unique))
+            }
+            Said::Answer | Said::Repeated => {
+                let answer = spelling::answer_of(&asked, operation, reply);
+                answer.map(|answer| Told::Done(answer, 0))
+            }
+        };
+        let what = asked.operation;
+        self.world.checks.require(told.is_some(), || {
+            format!("I6: {what:?} is answered {}", reply.escape_ascii())
+        });
+        if let Some(told) = told {
+            self.world.answer(self.place, operation, told);
+        }
+    }
+
+    fn take_returned(&mut self, returned: Returned<Origin>, reply: &[u8]) {
+        match returned {
+            Returned::Answered(forward, said) => {
+                if let Said::Refused(reason) = said {
+                    self.world.counts.see(match reason.executed() {
+                        Executed::No => "refused by the leader it was passed on to",
+                        Executed::Yes | Executed::Unknown => "passed on, outcome unknown",
+                    });
+                }
+                self.answer_here(forward.origin, said, reply);
+            }
+            Returned::Again {
+                forward,
+                number,
+                at_once,
+            } => {
+                let Origin::Operation(operation) = forward.origin else {
+                    panic!("only clients' requests are passed on");
+                };
+                let again = (number, at_once);
+                self.world.ask_leader_again(self.place, operation, again);
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_nanos(self.world.plan.settings.election_timeout)
+    }
+
+    fn role_changed(&mut self, change: &RoleChange) {
+        if change.role == Role::Leader {
+            self.world.counts.see("elected");
+        }
+        self.world.attend_to_all_pipes(self.place);
+    }
+
+    fn ticket_done(&mut self, ticket: Ticket, result: Result<(), Refusal>) {
+        if let Some(process) = &mut self.world.machines[self.place].process {
+            process.removal.take_if(|asked| *asked == ticket);
+        }
+        self.world.counts.see(match result {
+            Ok(()) => "request done",
+            Err(_) => "request refused",
+        });
+    }
+
+    fn read_granted(&mut self, operation: u32, ticket: Ticket, index: Index) {
+        let world = &mut *self.world;
+        world.pipe_is_granted(self.place, operation, ticket, index);
+        world.read_granted(self.place, operation, index);
+    }
+
+    fn read_not_granted(&mut self, operation: u32, ticket: Ticket, _: bool) {
+        let (world, place) = (&mut *self.world, self.place);
+        match world.burst_of(operation) {
+            Some(burst) => world.pipe_reads_anew(place, burst, ReadState::Asked(ticket)),
+            None => world.refuse(place, operation),
+        }
+    }
+
+    fn read_is_ready(&mut self, operation: u32, index: Index) {
+        let world = &mut *self.world;
+        world.read_granted(self.place, operation, index);
+    }
+
+    fn read_is_overdue(&mut self, operation: u32) {
+        let (world, place) = (&mut *self.world, self.place);
+        world.counts.see("read of what stands still");
+        match world.burst_of(operation) {
+            Some(burst) => world.pipe_waits_no_more(place, burst),
+            None => world.refuse(place, operation),
+        }
+    }
+
+    fn answer_follower_read(&mut self, _: Index, read: FollowerRead) {
+        self.world.answer_follower_read(self.place, &read);
+    }
+}
+
+impl Host<'_> {
+    /// Judges and counts a command that was carried out.
+    fn note_command(&mut self, index: Index, applied: &Applied<'_, Origin>) {
+        let (world, first) = (&mut *self.world, self.is_first);
+        let payload = applied.command.payload();
+        match applied.command.kind() {
+            RecordKind::Command => {
+                if let Some(operation) = operation_of(payload) {
+                    world.checks.carries_out(index, operation, first);
+                    let asked = world.asked.get((operation as usize).wrapping_sub(1));
+                    if let Some(asked) = asked.filter(|it| first && it.client == MANY) {
+                        world.checks.keeps_order(index, asked.burst, operation);
+                    }
+                }
+                if first {
+                    world.note_life(self.place, payload);
+                }
+            }
+            RecordKind::Tick => world.counts.see(match payload.len() {
+                8 => "a tick without the wall clock",
+                _ => "a tick with the wall clock",
+            }),
+            RecordKind::SessionCommand | RecordKind::Fragment => {
+                world.note_session(index, applied, first);
+            }
+            RecordKind::Bundle
+            | RecordKind::NoOp
+            | RecordKind::Membership
+            | RecordKind::HardState
+            | RecordKind::Durable
+            | RecordKind::Base => {}
+        }
+    }
+}
+
+/// The operation a command carries out, if a client waits for it or could have.
+fn operation_of(command: &[u8]) -> Option<u32> {
+    let value = value_stored(&Command::decode(command).ok()?)?;
+    u32::try_from(value).ok()
+}
+
+fn moment(output: &Output) -> Option<Moment> {
+    match output {
+        Output::Send { message, .. } => match &message.body {
+            Body::VoteReply {
+                granted: true,
+                pre_vote: false,
+                ..
+            } => Some(Moment::VoteGiven),
+            Body::VoteRequest {
+                pre_vote: false, ..
+            } => Some(Moment::Stands),
+            Body::Append { records, .. } if !records.is_empty() => Some(Moment::Appended),
+            Body::AppendReply {
+                rejected: false, ..
+            } => Some(Moment::Acknowledged),
+            Body::TransferNow => Some(Moment::TransferAsked),
+            Body::EngageOffer { .. } => Some(Moment::OfferMade),
+            _ => None,
+        },
+        Output::Committed(_) => Some(Moment::Committed),
+        Output::RoleChanged(change) if change.role == Role::Leader => Some(Moment::Elected),
+        Output::Truncated(_) => Some(Moment::LogCut),
+        Output::MembershipChanged(_) => Some(Moment::MembersChanged),
+        Output::StoreSnapshotChunk { .. } => Some(Moment::SnapshotPiece),
+        Output::InstallSnapshot { .. } => Some(Moment::SnapshotInstall),
+        Output::Persist { .. }
+        | Output::OtherLineage { .. }
+        | Output::Read(..)
+        | Output::Done(_)
+        | Output::Refused(..)
+        | Output::RoleChanged(_)
+        | Output::ReadSnapshot { .. }
+        | Output::TakeSnapshot
+        | Output::Engage(_)
+        | Output::Disengage(_)
+        | Output::PlaneHeartbeat { .. }
+        | Output::PlanePersisted(_) => None,
+    }
+}
