@@ -65,7 +65,24 @@ impl Replica {
                 let limit = "fence_inputs_max";
                 outputs.push(Output::Refused(ticket, Refusal::Busy { limit }));
             }
-            _ => self.fast_counters.fence_dropped += 1,
+            Input::Timeout
+            | Input::StoodStill(_)
+            | Input::PeerUp(..)
+            | Input::PeerDown(_)
+            | Input::Message { .. }
+            | Input::Persisted(_)
+            | Input::Applied(_)
+            | Input::SnapshotTaken(_)
+            | Input::SnapshotRead { .. }
+            | Input::SnapshotChunkStored { .. }
+            | Input::SnapshotInstalled { .. }
+            | Input::PlanePeer { .. }
+            | Input::Engaged { .. }
+            | Input::PlaneEntries(_)
+            | Input::PlaneProgress { .. }
+            | Input::PlaneBehind(_)
+            | Input::PlaneFailed
+            | Input::Disengaged { .. } => self.fast_counters.fence_dropped += 1,
         }
     }
 
@@ -82,7 +99,24 @@ impl Replica {
                 let sound = self.transfer_target(*target).is_ok();
                 (sound && !mutant("transfer-unfenced")).then_some(LeaveReason::Transfer)
             }
-            _ => None,
+            Input::Timeout
+            | Input::StoodStill(_)
+            | Input::PeerUp(..)
+            | Input::PeerDown(_)
+            | Input::Persisted(_)
+            | Input::Applied(_)
+            | Input::Read(_)
+            | Input::SnapshotTaken(_)
+            | Input::SnapshotRead { .. }
+            | Input::SnapshotChunkStored { .. }
+            | Input::SnapshotInstalled { .. }
+            | Input::PlanePeer { .. }
+            | Input::Engaged { .. }
+            | Input::PlaneEntries(_)
+            | Input::PlaneProgress { .. }
+            | Input::PlaneBehind(_)
+            | Input::PlaneFailed
+            | Input::Disengaged { .. } => None,
         }
     }
 

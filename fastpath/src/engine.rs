@@ -428,13 +428,10 @@ impl<P: Place> Engine<P> {
             return Err(PlaneError::NotEngaged);
         }
         let outcome = self.place.persisted(upto.0)?;
-        match outcome.reason() {
-            Reason::None | Reason::Repeated => {}
-            _ => {
-                return Err(PlaneError::Refused(
-                    "only what was stored can be persisted, and only where that is held",
-                ));
-            }
+        if !matches!(outcome.reason(), Reason::None | Reason::Repeated) {
+            return Err(PlaneError::Refused(
+                "only what was stored can be persisted, and only where that is held",
+            ));
         }
         self.say(&outcome, &[], outbox);
         Ok(())

@@ -224,17 +224,18 @@ pub fn check<'a>(keys: &Keys, datagram: &'a [u8]) -> Result<(Header, &'a [u8]), 
         return Err(Reason::NotOurs);
     };
     let mut header = Header::default();
-    match reason_of(ffi::check_form(datagram, &mut header)) {
-        Reason::None => {}
-        refused => return Err(refused),
+    let form = reason_of(ffi::check_form(datagram, &mut header));
+    if form != Reason::None {
+        return Err(form);
     }
     let payload = datagram
         .get(HEADER_BYTES..HEADER_BYTES + usize::from(header.payload_bytes))
         .ok_or(Reason::Malformed)?;
-    match reason_of(ffi::check_tag(keys, &header, frame, payload)) {
-        Reason::None => Ok((header, payload)),
-        refused => Err(refused),
+    let tag = reason_of(ffi::check_tag(keys, &header, frame, payload));
+    if tag != Reason::None {
+        return Err(tag);
     }
+    Ok((header, payload))
 }
 
 /// The tag of an encoded header and its payload, of at most `PAYLOAD_BYTES_MAX` bytes.

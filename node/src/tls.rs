@@ -93,6 +93,7 @@ counters_by! {
 
 impl TlsRefusal {
     /// What an error means.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "foreign and growing")]
     pub fn of(error: &rustls::Error) -> Self {
         use CertificateError as Bad;
         match error {
@@ -113,7 +114,6 @@ impl TlsRefusal {
                 | Bad::InvalidPurposeContext { .. },
             ) => Self::WrongName,
             rustls::Error::AlertReceived(_) => Self::ByOtherSide,
-            // Foreign and growing.
             _ => Self::Malformed,
         }
     }
@@ -433,9 +433,11 @@ fn dns_names(certificate: &CertificateDer<'_>) -> Result<Vec<String>, TlsRefusal
     let names = parsed.subject_alternative_name();
     let names = names.map_err(|_| TlsRefusal::WrongName)?;
     let names = names.map_or(&[][..], |names| &names.value.general_names);
-    let names = names.iter().filter_map(|name| match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        _ => None,
+    let names = names.iter().filter_map(|name| {
+        let GeneralName::DNSName(name) = name else {
+            return None;
+        };
+        Some((*name).to_owned())
     });
     Ok(names.collect())
 }

@@ -91,10 +91,10 @@ impl From<io::Error> for SnapshotError {
 
 impl From<SnapshotError> for io::Error {
     fn from(error: SnapshotError) -> Self {
-        match error {
-            SnapshotError::Io(error) => error,
-            other => Self::new(io::ErrorKind::InvalidData, other),
+        if let SnapshotError::Io(error) = error {
+            return error;
         }
+        Self::new(io::ErrorKind::InvalidData, error)
     }
 }
 

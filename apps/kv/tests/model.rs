@@ -220,15 +220,24 @@ impl Model {
                 touch,
                 ..
             } => vivify.or(*recache).or(*touch).is_none(),
-            _ => false,
+            Ask::Store { .. }
+            | Ask::Count { .. }
+            | Ask::Touch { .. }
+            | Ask::Delete { .. }
+            | Ask::Gat { .. }
+            | Ask::Flush { .. }
+            | Ask::MetaStore { .. }
+            | Ask::MetaStale { .. }
+            | Ask::MetaCount { .. } => false,
         };
         if is_read {
             self.tick(self.now_ms); // as the server does before it reads
         }
         self.sweep();
-        let wins = match ask {
-            Ask::MetaGet { key, .. } => self.things.get(key).is_some_and(|it| it.stale && !it.won),
-            _ => false,
+        let wins = if let Ask::MetaGet { key, .. } = ask {
+            self.things.get(key).is_some_and(|it| it.stale && !it.won)
+        } else {
+            false
         };
         if wins || !is_read {
             self.index += 1;

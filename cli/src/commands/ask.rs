@@ -247,14 +247,16 @@ fn refused(address: &str, mut response: Response<ureq::Body>) -> AskError {
 /// Why there is no answer. With whom no connection came about, or a handshake of TLS that they take for done,
 /// was sent nothing that they could carry out.
 fn lost(address: &str, error: &ureq::Error, asked: Asked) -> AskError {
-    let of_io = match error {
-        ureq::Error::Io(error) => Some(error),
-        _ => None, // foreign and growing
+    let of_io = if let ureq::Error::Io(error) = error {
+        Some(error)
+    } else {
+        None
     };
     let by_tls = of_io.and_then(|error| error.get_ref()?.downcast_ref());
-    let by_tls = match error {
-        ureq::Error::Rustls(error) => Some(error),
-        _ => by_tls,
+    let by_tls = if let ureq::Error::Rustls(error) = error {
+        Some(error)
+    } else {
+        by_tls
     };
     let reason = by_tls.and_then(barred_by_tls);
     let is_plain = SECURED.get().is_none();
@@ -299,6 +301,10 @@ fn lost(address: &str, error: &ureq::Error, asked: Asked) -> AskError {
     }
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "foreign: what is not known to be harmless is not"
+)]
 fn was_never_sent(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::HostNotFound
@@ -309,7 +315,6 @@ fn was_never_sent(error: &ureq::Error) -> bool {
         | ureq::Error::Http(_)
         | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => true,
         ureq::Error::Io(error) => error.kind() == ErrorKind::ConnectionRefused,
-        // Foreign and growing: what is not known to be harmless is not.
         _ => false,
     }
 }
@@ -332,6 +337,7 @@ const CUT: &str = "it closed the connection. If it does so again, it is not HTTP
                    server has in listen-http";
 
 /// What a handshake says that comes to the same whenever it is tried; none: it says something else.
+#[expect(clippy::wildcard_enum_match_arm, reason = "foreign and growing")]
 fn barred_by_tls(error: &rustls::Error) -> Option<String> {
     match error {
         // We did not believe what it showed, so we said nothing.
@@ -345,7 +351,7 @@ fn barred_by_tls(error: &rustls::Error) -> Option<String> {
         rustls::Error::AlertReceived(why) if is_about_handshakes(*why) => Some(format!(
             "it refused the certificate of --tls-cert, or wants one: {error}"
         )),
-        _ => None, // foreign and growing
+        _ => None,
     }
 }
 

@@ -194,10 +194,14 @@ fn watched(input: Input, outlives_terminal: bool) -> anyhow::Result<Vec<(OwnedFd
     let mut watched = Vec::new();
     for (stream, of_reader) in standard {
         let kind = FileType::from_raw_mode(fstat(&stream)?.st_mode);
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "foreign: those that can go are few"
+        )]
         let cause = match kind {
             FileType::CharacterDevice if !outlives_terminal => Some(Cause::TerminalGone),
             FileType::Fifo | FileType::Socket => of_reader,
-            _ => None, // rustix' kinds are many, those that can go are few
+            _ => None,
         };
         let was_over = cause == Some(Cause::InputClosed) && has_gone(&stream);
         watched.extend(cause.filter(|_| !was_over).map(|cause| (stream, cause)));

@@ -159,12 +159,16 @@ impl Screen {
         if key.kind == KeyEventKind::Release {
             return true;
         }
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "crossterm's keys are many, ours are few"
+        )]
         match key.code {
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return false,
             KeyCode::Char('q') => return false,
             KeyCode::Char('?' | 'h') => self.turn_help(),
             KeyCode::Esc => self.hide_help(),
-            _ => {} // crossterm's keys are many, ours are few
+            _ => {}
         }
         true
     }

@@ -56,10 +56,11 @@ impl AsyncClient {
 
     /// The value of a key, if there is one.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
-        match self.command(&[b"GET", key.as_ref()]).await? {
-            Value::Null => Ok(None),
-            value => value.into_bytes().map(Some).ok_or(Error::StrangeAnswer),
+        let value = self.command(&[b"GET", key.as_ref()]).await?;
+        if value == Value::Null {
+            return Ok(None);
         }
+        value.into_bytes().map(Some).ok_or(Error::StrangeAnswer)
     }
 
     /// Gives a key a value, for good.

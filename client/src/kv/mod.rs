@@ -150,7 +150,14 @@ fn watched_of<K: AsRef<[u8]>>(keys: &[K], answer: &[u8]) -> Result<Watched, Erro
 fn value_of(answer: &[u8]) -> Result<Value, Error> {
     match Value::parse(answer).ok_or(Error::StrangeAnswer)? {
         Value::Error(text) => Err(Error::Answered(text)),
-        value => Ok(value),
+        value @ (Value::Null
+        | Value::Word(_)
+        | Value::Bytes(_)
+        | Value::Integer(_)
+        | Value::Double(_)
+        | Value::Boolean(_)
+        | Value::Array(_)
+        | Value::Map(_)) => Ok(value),
     }
 }
 

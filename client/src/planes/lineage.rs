@@ -86,6 +86,10 @@ pub(super) fn is_authentic(file: &PlaneKeyPair, datagram: &[u8]) -> bool {
 /// # Errors
 ///
 /// `TimedOut`: no replica of a cluster with this key answers there. Or the socket failed.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the system's errors are many"
+)]
 pub fn keys_told_by(replica: SocketAddr, file: &PlaneKeyPair) -> io::Result<PlaneKeyPair> {
     let socket = socket_to(&[replica])?;
     socket.connect(replica)?;

@@ -150,14 +150,19 @@ impl PlaneClient {
         }
         match self.socket.recv_from(buffer) {
             Ok(received) => Ok(Some(received)),
-            Err(error) => match error.kind() {
-                // The last: a replica that does not run. It is asked again, or another is.
-                ErrorKind::WouldBlock
-                | ErrorKind::TimedOut
-                | ErrorKind::Interrupted
-                | ErrorKind::ConnectionRefused => Ok(None),
-                _ => Err(error),
-            },
+            // The last: a replica that does not run. It is asked again, or another is.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock
+                        | ErrorKind::TimedOut
+                        | ErrorKind::Interrupted
+                        | ErrorKind::ConnectionRefused
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 

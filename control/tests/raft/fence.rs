@@ -140,9 +140,11 @@ fn inputs_that_wait_are_bounded_by_count() {
     // All that waited is answered in its order, then the replica takes part in the new term.
     let outputs = stop(&mut replica, now);
     assert_eq!(replica.term(), Term(50));
-    let answered = outputs.iter().filter_map(|o| match o {
-        Output::Refused(ticket, _) | Output::Read(ticket, _) => Some(*ticket),
-        _ => None,
+    let answered = outputs.iter().filter_map(|output| {
+        let (Output::Refused(ticket, _) | Output::Read(ticket, _)) = output else {
+            return None;
+        };
+        Some(*ticket)
     });
     let answered: Vec<Ticket> = answered.collect();
     assert_eq!(answered.len() + refused, 6_000);
@@ -325,9 +327,11 @@ fn asked_voter() -> (Replica, Now) {
     let mut outputs = Vec::new();
     let (from, message) = (candidate(), request);
     replica.step(now, Input::Message { from, message }, &mut outputs);
-    let tickets = outputs.iter().filter_map(|output| match output {
-        Output::Persist { ticket, .. } => Some(*ticket),
-        _ => None,
+    let tickets = outputs.iter().filter_map(|output| {
+        let Output::Persist { ticket, .. } = output else {
+            return None;
+        };
+        Some(*ticket)
     });
     let ticket = tickets.last().expect("its vote is persisted");
     outputs.clear();
@@ -379,14 +383,15 @@ fn vote_in(output: &Output) -> Option<(Peer, (bool, bool, bool))> {
     let Output::Send { to, message } = output else {
         return None;
     };
-    match message.body {
-        Body::VoteReply {
-            granted,
-            pre_vote,
-            engaged,
-        } => Some((*to, (granted, pre_vote, engaged))),
-        _ => None,
-    }
+    let Body::VoteReply {
+        granted,
+        pre_vote,
+        engaged,
+    } = message.body
+    else {
+        return None;
+    };
+    Some((*to, (granted, pre_vote, engaged)))
 }
 
 #[test]

@@ -75,10 +75,10 @@ fn hear(replica: &mut Replica, body: Body) -> Vec<Body> {
         replica.step(Now(ELECTION_TIMEOUT), input, &mut outputs);
         replica.flush(Now(ELECTION_TIMEOUT), &mut outputs);
         for output in outputs {
-            match output {
-                Output::Persist { ticket, .. } => inputs.push(Input::Persisted(ticket)),
-                Output::Send { message, .. } => said.push(message.body),
-                _ => {}
+            if let Output::Persist { ticket, .. } = output {
+                inputs.push(Input::Persisted(ticket));
+            } else if let Output::Send { message, .. } = output {
+                said.push(message.body);
             }
         }
     }

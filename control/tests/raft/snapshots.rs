@@ -77,14 +77,16 @@ impl Host {
             let mut outputs = Vec::new();
             self.replica.step(self.now, input, &mut outputs);
             self.replica.flush(self.now, &mut outputs);
-            inputs.extend(outputs.iter().filter_map(|output| match output {
-                Output::Persist { ticket, .. } => Some(Input::Persisted(*ticket)),
-                Output::Engage(engage) => Some(Input::Engaged {
-                    term: engage.term,
-                    engaged: true,
-                }),
-                _ => None,
-            }));
+            for output in &outputs {
+                if let Output::Persist { ticket, .. } = output {
+                    inputs.push(Input::Persisted(*ticket));
+                } else if let Output::Engage(engage) = output {
+                    inputs.push(Input::Engaged {
+                        term: engage.term,
+                        engaged: true,
+                    });
+                }
+            }
             seen.extend(outputs);
         }
         seen

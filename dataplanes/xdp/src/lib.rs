@@ -156,7 +156,10 @@ impl XdpPlane {
         let copies_seen = kernel.copies();
         let engine = Engine::within(options, |_| Ok(kernel)).map_err(|error| match error {
             PlaneError::Refused(text) => Refused::new(Blames::System, text),
-            other => Refused::new(Blames::System, format!("{other:?}")),
+            other @ (PlaneError::Full
+            | PlaneError::NotEngaged
+            | PlaneError::Engaged
+            | PlaneError::Failed(_)) => Refused::new(Blames::System, format!("{other:?}")),
         })?;
         let events = Arc::new(Mutex::new(Events::default()));
         let waiting = events_of(&slot, &events)?;
@@ -372,7 +375,10 @@ impl XdpPlane {
 fn not_done(error: PlaneError) -> io::Error {
     match error {
         PlaneError::Failed(text) => io::Error::other(text),
-        other => io::Error::other(format!("{other:?}")),
+        other @ (PlaneError::Full
+        | PlaneError::NotEngaged
+        | PlaneError::Engaged
+        | PlaneError::Refused(_)) => io::Error::other(format!("{other:?}")),
     }
 }
 

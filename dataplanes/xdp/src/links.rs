@@ -200,6 +200,7 @@ impl AsFd for News {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "what netlink says is much")]
 fn says(message: &RouteNetlinkMessage, concerns: &impl Fn(Change<'_>) -> bool) -> bool {
     match message {
         RouteNetlinkMessage::NewLink(link) | RouteNetlinkMessage::DelLink(link) => {
@@ -233,6 +234,7 @@ fn each_message(bytes: &[u8], take: &mut dyn FnMut(Option<NetlinkPayload<RouteNe
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "what netlink says is much")]
 fn interface_of(link: &LinkMessage) -> Interface {
     let mut interface = Interface {
         index: link.header.index,
@@ -266,6 +268,7 @@ fn interface_of(link: &LinkMessage) -> Interface {
 }
 
 /// If a link is a VLAN of another.
+#[expect(clippy::wildcard_enum_match_arm, reason = "what netlink says is much")]
 fn vlan_of(link: &LinkMessage) -> Option<Vlan> {
     let infos = link.attributes.iter().find_map(|one| match one {
         LinkAttribute::LinkInfo(infos) => Some(infos),
@@ -294,6 +297,7 @@ fn vlan_of(link: &LinkMessage) -> Option<Vlan> {
     })
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "what netlink says is much")]
 fn ip_of(address: &AddressMessage) -> Option<IpAddr> {
     // Of a link between two points, `Address` is the other end's.
     let local = address.attributes.iter().find_map(|one| match one {

@@ -61,29 +61,30 @@ impl Neighbours {
         let length = self.socket.recv(&mut answer, 0)?;
         let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer[..length])
             .map_err(io::Error::other)?;
-        Ok(match answer.payload {
-            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(found)) => {
-                mac_in(&found)
-            }
-            _ => None,
-        })
+        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(found)) = answer.payload
+        else {
+            return Ok(None);
+        };
+        Ok(mac_in(&found))
     }
 }
 
 fn mac_in(found: &NeighbourMessage) -> Option<[u8; 6]> {
-    match found.header.state {
+    let is_known = matches!(
+        found.header.state,
         NeighbourState::Reachable
-        | NeighbourState::Stale
-        | NeighbourState::Delay
-        | NeighbourState::Probe
-        | NeighbourState::Permanent => {}
-        _ => return None,
+            | NeighbourState::Stale
+            | NeighbourState::Delay
+            | NeighbourState::Probe
+            | NeighbourState::Permanent
+    );
+    if !is_known {
+        return None;
     }
-    found
-        .attributes
-        .iter()
-        .find_map(|attribute| match attribute {
-            NeighbourAttribute::LinkLayerAddress(mac) => mac[..].try_into().ok(),
-            _ => None,
-        })
+    found.attributes.iter().find_map(|attribute| {
+        let NeighbourAttribute::LinkLayerAddress(mac) = attribute else {
+            return None;
+        };
+        mac[..].try_into().ok()
+    })
 }

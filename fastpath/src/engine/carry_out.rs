@@ -55,7 +55,7 @@ impl Engine<Memory> {
     fn carry_out(&mut self, packet: &Received<'_>, outcome: &Outcome, outbox: &mut dyn Outbox) {
         let asking = match step::gap_after(&mut self.gap, &packet.header, outcome) {
             Question::Not if mutant("gap-asked-for-each-packet") => Question::AsSaid,
-            asking => asking,
+            asking @ (Question::AsSaid | Question::Not | Question::More) => asking,
         };
         let mut command = packet.payload;
         if outcome.has(ACTION_STORE) {

@@ -269,9 +269,11 @@ impl Network {
     }
 
     pub fn entries(&self, slot: usize) -> Vec<u64> {
-        let indexes = self.seen[slot].iter().filter_map(|seen| match seen {
-            Seen::Entry(index, ..) => Some(*index),
-            _ => None,
+        let indexes = self.seen[slot].iter().filter_map(|seen| {
+            let Seen::Entry(index, ..) = seen else {
+                return None;
+            };
+            Some(*index)
         });
         indexes.collect()
     }

@@ -208,9 +208,10 @@ fn parse_file(path: &Path, text: &str) -> Result<(Keys, Vec<Refused>), Refused> 
                 faults.push(fault);
             }
             None => {
-                let known = match value {
-                    toml::Value::Table(_) => "options stand in no table".to_owned(),
-                    _ => known_instead(&key), // a value of whatever kind
+                let known = if value.is_table() {
+                    "options stand in no table".to_owned()
+                } else {
+                    known_instead(&key)
                 };
                 let key: String = key.chars().take(KEY_BYTES_MAX).collect();
                 let mut fault = Refused::of(&key, origin.clone(), "", known);

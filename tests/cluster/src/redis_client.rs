@@ -63,7 +63,7 @@ impl RedisClient {
     fn get(&mut self, key: &str) -> Outcome<Option<Vec<u8>>> {
         self.ask(&[&["GET", key]], |reply| match reply {
             Reply::Bulk(value) => Some(value),
-            _ => None,
+            Reply::Simple(_) | Reply::Integer(_) | Reply::Array(_) | Reply::Error(_) => None,
         })
     }
 
@@ -71,7 +71,7 @@ impl RedisClient {
     fn watch(&mut self, key: &str) -> Outcome<Option<Item>> {
         let value = self.ask(&[&["WATCH", key], &["GET", key]], |reply| match reply {
             Reply::Bulk(value) => Some(value),
-            _ => None,
+            Reply::Simple(_) | Reply::Integer(_) | Reply::Array(_) | Reply::Error(_) => None,
         });
         value.map(|value| {
             value.map(|value| Item {
@@ -89,7 +89,11 @@ impl RedisClient {
     fn add(&mut self, key: &str, value: &str) -> Outcome<Line> {
         self.ask(&[&["SET", key, value, "NX"]], |reply| match reply {
             Reply::Bulk(None) => Some("NOT_STORED".into()),
-            reply => stored(&reply),
+            reply @ (Reply::Simple(_)
+            | Reply::Integer(_)
+            | Reply::Bulk(_)
+            | Reply::Array(_)
+            | Reply::Error(_)) => stored(&reply),
         })
     }
 
@@ -101,7 +105,7 @@ impl RedisClient {
                 [reply] => stored(reply),
                 _ => None,
             },
-            _ => None,
+            Reply::Simple(_) | Reply::Integer(_) | Reply::Bulk(_) | Reply::Error(_) => None,
         })
     }
 
@@ -109,7 +113,11 @@ impl RedisClient {
         self.ask(&[&["DEL", key]], |reply| match reply {
             Reply::Integer(1) => Some("DELETED".into()),
             Reply::Integer(0) => Some("NOT_FOUND".into()),
-            _ => None,
+            Reply::Integer(_)
+            | Reply::Simple(_)
+            | Reply::Bulk(_)
+            | Reply::Array(_)
+            | Reply::Error(_) => None,
         })
     }
 
@@ -123,7 +131,7 @@ impl RedisClient {
         let delta = delta.to_string();
         self.ask(&[&["INCRBY", key, &delta]], |reply| match reply {
             Reply::Integer(number) => Some(number.to_string()),
-            _ => None,
+            Reply::Simple(_) | Reply::Bulk(_) | Reply::Array(_) | Reply::Error(_) => None,
         })
     }
 

@@ -519,7 +519,7 @@ impl Worker {
                 let value = value.map(|bytes| parse(&bytes).expect("only numbers are written"));
                 self.recorder.answered(open, Answer::Value(value));
             }
-            other => {
+            other @ (Outcome::Refused(_) | Outcome::Unknown(_)) => {
                 self.recorder.withdrawn(open);
                 self.failed(&other);
             }
@@ -569,7 +569,7 @@ impl Worker {
                 self.seen.journal.push(JournalEntry { key, value });
                 true
             }
-            other => self.failed(&other),
+            other @ (Outcome::Refused(_) | Outcome::Unknown(_)) => self.failed(&other),
         }
     }
 
@@ -582,7 +582,7 @@ impl Worker {
                 self.note(connection, "get");
                 true
             }
-            other => {
+            other @ (Outcome::Refused(_) | Outcome::Unknown(_)) => {
                 self.recorder.withdrawn(open); // a read changes nothing
                 self.failed(&other)
             }
@@ -649,7 +649,7 @@ impl Worker {
         let open = self.recorder.invoke(key, Operation::Get);
         let item = match connection.gets(&self.load.key(key)) {
             Outcome::Done(item) => item,
-            other => {
+            other @ (Outcome::Refused(_) | Outcome::Unknown(_)) => {
                 self.recorder.withdrawn(open);
                 return self.failed(&other);
             }

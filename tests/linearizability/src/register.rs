@@ -35,12 +35,13 @@ pub(super) fn after(state: State, operation: Operation, answer: Option<Answer>) 
             }
         },
     };
-    let fits = match answer {
-        Answer::Differs => matches!(
+    let fits = if answer == Answer::Differs {
+        matches!(
             (operation, given),
             (Operation::Cas { .. }, Answer::Exists | Answer::NotFound)
-        ),
-        _ => given == answer,
+        )
+    } else {
+        given == answer
     };
     fits.then_some(next)
 }

@@ -282,7 +282,14 @@ impl Target {
                 frame[at] ^= random_byte(dice) & random_byte(dice);
             }
             Forgery::Headers => self.change_headers(&mut frame, dice),
-            _ => {}
+            Forgery::Tag
+            | Forgery::Bits
+            | Forgery::Key
+            | Forgery::Checksum
+            | Forgery::Elsewhere
+            | Forgery::Jumbo
+            | Forgery::Short
+            | Forgery::Noise => {}
         }
         let home = Home {
             ip: self.own.ip(),

@@ -192,7 +192,9 @@ impl Group {
                 entries.push((entry.index.0, entry.command.payload.to_vec()));
             }
             PlaneEvent::Committed(_) => {}
-            other => panic!("{other:?}"),
+            other @ (PlaneEvent::Behind(_)
+            | PlaneEvent::Request { .. }
+            | PlaneEvent::Foreign { .. }) => panic!("{other:?}"),
         });
         for (index, payload) in entries {
             assert_eq!(

@@ -710,12 +710,12 @@ impl CopyOrder {
 /// Whether the step leaves a packet to software, and software has a use for it.
 fn is_passed(outcome: &Outcome, header: &Header) -> bool {
     let kind = Kind::from_byte(header.kind);
-    outcome.has(ACTION_TO_SOFTWARE)
-        && match outcome.reason() {
-            Reason::Off => matches!(kind, Some(Kind::Request | Kind::Forward)),
-            Reason::Malformed => kind == Some(Kind::Request),
-            _ => false,
-        }
+    let is_of_use = matches!(
+        (outcome.reason(), kind),
+        (Reason::Off, Some(Kind::Request | Kind::Forward))
+            | (Reason::Malformed, Some(Kind::Request))
+    );
+    outcome.has(ACTION_TO_SOFTWARE) && is_of_use
 }
 
 fn header_of(datagram: &[u8]) -> Header {
@@ -737,7 +737,7 @@ fn read_frame(frame: &[u8], checksum: Checksum, all: Option<IpAddr>) -> Option<S
             let [_, second, third, fourth] = ip.octets();
             [1, 0, 0x5e, second & 0x7f, third, fourth]
         }
-        _ => test_mac(0),
+        IpAddr::V4(_) | IpAddr::V6(_) => test_mac(0),
     };
     assert_eq!((envelope.from_mac, envelope.to_mac), (plane_mac(0), to_mac));
     let bytes = bytes.to_vec();
