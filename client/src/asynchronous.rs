@@ -1,5 +1,5 @@
 //! The client for programs on tokio.
-use crate::driver::{Driver, Event, Events, Request, Wanted};
+use crate::driver::{Driver, Event, Events, Request, RequestBody};
 use crate::settings::Settings;
 use crate::{Counters, Error};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,23 +72,23 @@ impl AsyncClient {
     /// Waits until some replica has let the client in.
     pub(crate) async fn greet(&self) -> Result<(), Error> {
         let ended = Error::NoAnswer("the client's runtime has ended".to_owned());
-        self.ask(Wanted::Greeting, None, ended).await.map(drop)
+        self.ask(RequestBody::Greeting, None, ended).await.map(drop)
     }
 
     /// Has a command carried out, once, and gives what the state machine said. Waits while as many commands
     /// as the settings allow are unanswered.
     pub async fn submit(&self, command: &[u8]) -> Result<Vec<u8>, Error> {
         let permit = permit(&self.shared.commands).await?;
-        let wanted = Wanted::Command(command.to_vec());
-        self.ask(wanted, Some(permit), Error::OutcomeUnknown).await
+        let body = RequestBody::Command(command.to_vec());
+        self.ask(body, Some(permit), Error::OutcomeUnknown).await
     }
 
     /// Answers a read, which shows every command that was answered before it was asked, whoever submitted it.
     pub async fn query(&self, query: &[u8]) -> Result<Vec<u8>, Error> {
         let permit = permit(&self.shared.queries).await?;
-        let wanted = Wanted::Query(query.to_vec());
+        let body = RequestBody::Query(query.to_vec());
         let ended = Error::NoAnswer("the client's runtime has ended".to_owned());
-        self.ask(wanted, Some(permit), ended).await
+        self.ask(body, Some(permit), ended).await
     }
 
     /// What was done and not done.
@@ -101,13 +101,13 @@ impl AsyncClient {
     /// `ended`: what is known if the runtime ends meanwhile.
     async fn ask(
         &self,
-        wanted: Wanted,
+        body: RequestBody,
         permit: Option<OwnedSemaphorePermit>,
         ended: Error,
     ) -> Result<Vec<u8>, Error> {
         let (reply, answer) = oneshot::channel();
         let request = Request {
-            wanted,
+            body,
             reply,
             permit,
         };

@@ -26,7 +26,7 @@ const WRITE_BYTES: usize = 64 << 10;
 const SLEEP_MAX: Duration = Duration::from_hours(1);
 
 /// What somebody wants.
-pub enum Wanted {
+pub enum RequestBody {
     Command(Vec<u8>),
     Query(Vec<u8>),
     /// To be let in by some replica.
@@ -36,7 +36,7 @@ pub enum Wanted {
 /// A request on its way to the machine, with who waits for it. The permit is what bounds their number; it is
 /// given back when the request is done with, whether or not anybody still waits.
 pub struct Request {
-    pub wanted: Wanted,
+    pub body: RequestBody,
     pub reply: oneshot::Sender<Done>,
     pub permit: Option<OwnedSemaphorePermit>,
 }
@@ -149,10 +149,10 @@ impl Driver {
         let now = self.begun.elapsed();
         match event {
             Event::Request(request) => {
-                let taken = match request.wanted {
-                    Wanted::Command(command) => self.machine.submit(now, command),
-                    Wanted::Query(query) => self.machine.query(now, query),
-                    Wanted::Greeting => self.machine.greet(now),
+                let taken = match request.body {
+                    RequestBody::Command(command) => self.machine.submit(now, command),
+                    RequestBody::Query(query) => self.machine.query(now, query),
+                    RequestBody::Greeting => self.machine.greet(now),
                 };
                 match taken {
                     Ok(ticket) => {

@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Everything else takes real certificates: `client_certificates` and `own_clients` of the cluster tests.
+    /// All else takes real certificates: `client_certificates` and `native_clients` in `tests/cluster`.
     #[test]
     fn what_cannot_be_shown_and_no_name_are_refused() {
         let authorities = Arc::new(RootCertStore::empty());

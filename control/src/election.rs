@@ -5,7 +5,7 @@
 //! cluster whose log is up to date, member or not: a candidate may know a newer membership than the
 //! voter, and a voter that missed the first entry knows none at all. A candidate counts only lives that are
 //! voters in its own newest membership.
-use crate::handover::Asker;
+use crate::engagement::Initiator;
 use crate::members::{majority_of, peer_of};
 use crate::mutants::mutant;
 use crate::{Body, LeaveReason, Now, Output, Peer, Replica, Role};
@@ -238,7 +238,7 @@ impl Replica {
             self.put_off_election();
             if engage && self.may_engage_for(from, candidate_log) {
                 // The vote is told along with whether the plane is engaged.
-                self.plane.wish = Some(Asker::Candidate(from));
+                self.plane.wish = Some(Initiator::Candidate(from));
             } else {
                 self.promise(from, reply);
             }

@@ -1,5 +1,5 @@
 //! The leader's part in fast terms: when to try one, the election that begins it, who takes part, and
-//! when it is given up. What every replica does with its own plane is in `handover.rs`.
+//! when it is given up. What every replica does with its own plane is in `engagement.rs`.
 //!
 //! # How a fast term begins
 //! The leader of a software term takes no more proposals until everything is committed and enough
@@ -9,7 +9,7 @@
 //! than this one does: the leader had committed an entry of its own term before. So it may serve reads
 //! and change members at once, without a no-op.
 use crate::election::Campaign;
-use crate::handover::{Asker, Engagement, Phase};
+use crate::engagement::{Engagement, Initiator, Phase};
 use crate::members::peer_of;
 use crate::mutants::mutant;
 use crate::progress::{Part, Sending};
@@ -421,7 +421,7 @@ impl Replica {
         let limit = "proposals_during_handover_max";
         match self.plane.phase() {
             Some(Phase::Running) => Err(Refusal::FastTerm),
-            Some(Phase::Asked | Phase::Stopping) => Err(Refusal::Busy { limit }),
+            Some(Phase::Starting | Phase::Stopping) => Err(Refusal::Busy { limit }),
             None if self.plane.attempts.is_quiescing() => Err(Refusal::Busy { limit }),
             None => Ok(()),
         }
@@ -443,7 +443,7 @@ impl Replica {
             .count();
         let quorum = self.plane_quorum();
         if engaged_count + 1 >= quorum || mutant("leader-engages-first") {
-            self.engage(Asker::Own, outputs);
+            self.engage(Initiator::Own, outputs);
             return true;
         }
         let open_count = engaging

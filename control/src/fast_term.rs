@@ -1,5 +1,5 @@
 //! The words of the handover between software terms and fast terms (terms in which data planes move
-//! the log). What is done with them is in `handover.rs`, `fence.rs` and `fast_leader.rs`.
+//! the log). What is done with them is in `engagement.rs`, `fence.rs` and `fast_leader.rs`.
 use crate::{Now, Peer};
 use quorumwire_interfaces::{GroupId, Index, Term, counters, counters_by};
 

@@ -1,7 +1,7 @@
 //! The fence: whatever would end or leave a fast term waits until this replica's data plane has stopped
 //! and all that it stored is in the log. Only then votes, terms, log comparisons, entries from software
 //! and membership changes are right: the plane acknowledges entries that the log does not hold yet.
-use crate::handover::{Asker, Engagement, Phase};
+use crate::engagement::{Engagement, Initiator, Phase};
 use crate::mutants::mutant;
 use crate::{Body, Input, LeaveReason, Message, Output, Peer, Refusal, Replica, Role};
 use quorumwire_interfaces::Registers;
@@ -26,7 +26,7 @@ impl Replica {
         match self.plane.phase() {
             Some(Phase::Stopping) if touches_the_log(&input) => self.wait(input, outputs),
             Some(Phase::Stopping) | None => self.dispatch(input, outputs),
-            Some(Phase::Asked | Phase::Running) => match self.reason_to_leave(&input) {
+            Some(Phase::Starting | Phase::Running) => match self.reason_to_leave(&input) {
                 Some(reason) => {
                     self.leave(reason, outputs);
                     self.wait(input, outputs);
@@ -196,14 +196,16 @@ impl Replica {
             self.lead_in_software(left);
             return;
         }
-        match (left.asker, self.leader) {
-            (Asker::Own, _) => self.votes.give_up_engaging(),
-            (Asker::Candidate(_) | Asker::Leader(_), Some(leader)) => {
+        match (left.initiator, self.leader) {
+            (Initiator::Own, _) => self.votes.give_up_engaging(),
+            (Initiator::Candidate(_) | Initiator::Leader(_), Some(leader)) => {
                 self.tell_engaged(leader, false, outputs);
             }
             // The vote is given, and perhaps nobody knows of it: it was to be told along with the plane.
-            (Asker::Candidate(_), None) => self.answer_asker(left.asker, false, outputs),
-            (Asker::Leader(_), None) => {}
+            (Initiator::Candidate(_), None) => {
+                self.answer_initiator(left.initiator, false, outputs);
+            }
+            (Initiator::Leader(_), None) => {}
         }
     }
 }

@@ -95,8 +95,8 @@ impl Replica {
         // Whoever leads has every committed entry.
         self.following.matched = self.commit_index;
         self.forget_transfer_of_snapshot();
-        if let Some(handover) = self.handover.take() {
-            outputs.push(Output::Done(handover.ticket));
+        if let Some(pending_transfer) = self.pending_transfer.take() {
+            outputs.push(Output::Done(pending_transfer.ticket));
         }
     }
 

@@ -1,13 +1,13 @@
 //! The leader's state, how leading begins, goes on and ends. Sending and counting is in
 //! `replication.rs`, leases and reads in `reads.rs`.
-use crate::handover::Phase;
+use crate::engagement::Phase;
 use crate::members::{majority_of, peer_of};
 use crate::mutants::mutant;
 use crate::progress::{Part, Progress, Rounds, Sending};
 use crate::reads::WaitingRead;
 use crate::{
-    Body, FollowerStatus, Handover, LeaveReason, MemberChange, Now, Output, Peer, Refusal, Replica,
-    Role, Ticket,
+    Body, FollowerStatus, LeaveReason, MemberChange, Now, Output, Peer, PendingTransfer, Refusal,
+    Replica, Role, Ticket,
 };
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_wire::{MemberRole, Membership, RecordKind};
@@ -48,7 +48,7 @@ pub(crate) struct Leading {
     committed_since: (Index, Now),
 }
 
-/// Leadership being handed over.
+/// Leadership being transferred.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     /// Who wants to know; `None` if the leader itself does, because it was removed.
@@ -159,7 +159,7 @@ impl Replica {
         if let Some(transfer) = leading.transfer
             && let Some(ticket) = transfer.ticket
         {
-            self.handover = Some(Handover {
+            self.pending_transfer = Some(PendingTransfer {
                 ticket,
                 deadline: transfer.deadline,
             });
@@ -240,7 +240,7 @@ impl Replica {
     pub(crate) fn lead(&mut self, outputs: &mut Vec<Output>) {
         match self.plane.phase() {
             Some(Phase::Stopping) => return,
-            Some(Phase::Asked | Phase::Running) => {}
+            Some(Phase::Starting | Phase::Running) => {}
             None => self.advance_commit(outputs),
         }
         self.serve_reads(outputs);

@@ -24,11 +24,11 @@ mod codec;
 mod connections;
 mod dispatch;
 mod election;
+mod engagement;
 mod fast_leader;
 mod fast_term;
 mod fence;
 mod follower;
-mod handover;
 mod leader;
 mod lineage;
 mod log;
@@ -58,8 +58,8 @@ use blocks::Building;
 use bytes::BytesMut;
 use connections::Connection;
 use election::Votes;
+use engagement::{Phase, Plane};
 use follower::Following;
-use handover::{Phase, Plane};
 use leader::Leading;
 use log::Log;
 use members::Members;
@@ -119,13 +119,13 @@ pub struct Replica {
     connections: BTreeMap<ReplicaId, Connection>,
     fresh_at: Now,
     bootstrap: bootstrap::Progress,
-    handover: Option<Handover>,
+    pending_transfer: Option<PendingTransfer>,
     plane: Plane,
 }
 
-/// A handover whose leader has stepped down and waits to see who leads next.
+/// A transfer of leadership: who led has stepped down and waits to see who leads next.
 #[derive(Debug)]
-struct Handover {
+struct PendingTransfer {
     ticket: Ticket,
     deadline: Now,
 }
@@ -182,7 +182,7 @@ impl Replica {
             connections: BTreeMap::new(),
             fresh_at: now,
             bootstrap: bootstrap::Progress::default(),
-            handover: None,
+            pending_transfer: None,
             plane: Plane::new(&config),
             config,
         };
@@ -271,10 +271,10 @@ impl Replica {
     #[must_use]
     pub fn next_wake(&self) -> Now {
         let mut wake = Now(self.now.0 + self.config.election_timeout);
-        if let Some(handover) = &self.handover {
-            wake = wake.min(handover.deadline);
+        if let Some(pending_transfer) = &self.pending_transfer {
+            wake = wake.min(pending_transfer.deadline);
         }
-        if matches!(self.plane.phase(), Some(Phase::Asked | Phase::Stopping)) {
+        if matches!(self.plane.phase(), Some(Phase::Starting | Phase::Stopping)) {
             return wake;
         }
         if let Some(until) = self.votes.engaging_until() {
@@ -546,14 +546,14 @@ impl Replica {
     /// hear what has arrived meanwhile.
     fn pass_time(&mut self, outputs: &mut Vec<Output>) {
         if self
-            .handover
+            .pending_transfer
             .as_ref()
-            .is_some_and(|handover| self.now >= handover.deadline)
-            && let Some(handover) = self.handover.take()
+            .is_some_and(|pending_transfer| self.now >= pending_transfer.deadline)
+            && let Some(pending_transfer) = self.pending_transfer.take()
         {
-            outputs.push(Output::Refused(handover.ticket, Refusal::TimedOut));
+            outputs.push(Output::Refused(pending_transfer.ticket, Refusal::TimedOut));
         }
-        if matches!(self.plane.phase(), Some(Phase::Asked | Phase::Stopping)) {
+        if matches!(self.plane.phase(), Some(Phase::Starting | Phase::Stopping)) {
             return;
         }
         let engaging_until = self.votes.engaging_until();

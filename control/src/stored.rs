@@ -8,7 +8,7 @@ use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, VOTERS_MAX};
 use quorumwire_wire::{Malformed, Membership, Record, RecordKind};
 
 /// A stored state that makes sense.
-pub(crate) struct Checked {
+pub(crate) struct CheckedState {
     pub(crate) hard_state: HardState,
     /// What the disk itself says; may be of an older term than the snapshot shows.
     pub(crate) hard_state_on_disk: HardState,
@@ -53,7 +53,7 @@ pub(crate) fn check(
     group: GroupId,
     lineage: Lineage,
     stored: Stored,
-) -> Result<Checked, Malformed> {
+) -> Result<CheckedState, Malformed> {
     let Stored {
         mut hard_state,
         snapshot,
@@ -107,7 +107,7 @@ pub(crate) fn check(
         )));
     }
     hard_state.commit_index = hard_state.commit_index.max(snapshot_index);
-    Ok(Checked {
+    Ok(CheckedState {
         hard_state,
         hard_state_on_disk,
         applied_index: snapshot_index,

@@ -4,8 +4,8 @@ use crate::counters::Counters;
 use crate::endpoint::{address_of, address_of_peer};
 use crate::memcached::memcached_set;
 use crate::mutants::mutant;
-use crate::place::{Memory, Place};
-use crate::ring::{Asker, RING_SLOTS_MAX, Stored};
+use crate::register_store::{Memory, RegisterStore};
+use crate::ring::{EntryHead, RING_SLOTS_MAX, ReplyAddress};
 use crate::shared::{Gap, Outcome};
 use crate::signing::{Signing, checksum};
 use crate::step;
@@ -67,7 +67,7 @@ pub const fn window_max(others: u32) -> u32 {
 
 /// A data plane without a network.
 pub struct Engine<P = Memory> {
-    place: P,
+    register_store: P,
     peers: Vec<SocketAddr>,
     signing: Signing,
     counters: Counters,
@@ -93,12 +93,12 @@ impl Engine {
     }
 }
 
-impl<P: Place> Engine<P> {
-    /// An engine in another place, which is off and is made once the options are known to be in their
+impl<P: RegisterStore> Engine<P> {
+    /// An engine over another store, which is off and is made once the options are known to be in their
     /// ranges.
     pub fn within(
         options: Options,
-        place: impl FnOnce(&Options) -> Result<P, PlaneError>,
+        register_store: impl FnOnce(&Options) -> Result<P, PlaneError>,
     ) -> Result<Self, PlaneError> {
         if !options.ring_slots.is_power_of_two() || options.ring_slots > RING_SLOTS_MAX {
             return Err(PlaneError::Refused(
@@ -109,7 +109,7 @@ impl<P: Place> Engine<P> {
             return Err(PlaneError::Refused("window must be 1 to ring_slots"));
         }
         Ok(Self {
-            place: place(&options)?,
+            register_store: register_store(&options)?,
             peers: Vec::new(),
             signing: Signing::default(),
             counters: Counters::default(),
@@ -162,7 +162,7 @@ impl<P: Place> Engine<P> {
                  last_term and commit_index that fit term and last_index",
             ));
         }
-        self.place.engage(&registers)?;
+        self.register_store.engage(&registers)?;
         self.peers = grant.peers.iter().map(address_of_peer).collect();
         self.taken_index = grant.last_index.0;
         self.told_commit = grant.commit_index.0;
@@ -207,22 +207,22 @@ impl<P: Place> Engine<P> {
     /// As [`quorumwire_interfaces::DataPlane::disengage`]. Everything an engine says it has handed to
     /// its outbox before, so nothing is on its way here.
     pub fn disengage(&mut self) -> Shown {
-        self.place.disengage();
+        self.register_store.disengage();
         self.registers()
     }
 
     fn state(&self) -> &Registers {
-        self.place.registers()
+        self.register_store.registers()
     }
 
     /// Looks at the registers anew, where packets move them without the engine's doing.
     pub fn refresh(&mut self) {
-        self.place.refresh();
+        self.register_store.refresh();
     }
 
     /// Where the step runs.
-    pub fn place(&self) -> &P {
-        &self.place
+    pub fn register_store(&self) -> &P {
+        &self.register_store
     }
 
     /// Whether it is off and has handed over all it had, so that nothing but registers holds it where it is.
@@ -231,11 +231,11 @@ impl<P: Place> Engine<P> {
         !self.is_engaged() && self.taken_index == self.state().last_index
     }
 
-    /// Goes on in another place, which has the registers of this one and an empty ring.
-    pub fn move_to(&mut self, place: P) {
+    /// Goes on over another store, which has the registers of this one and an empty ring.
+    pub fn move_to(&mut self, register_store: P) {
         assert!(self.may_move(), "what it had would be left behind");
-        assert!(place.registers() == self.place.registers());
-        self.place = place;
+        assert!(register_store.registers() == self.register_store.registers());
+        self.register_store = register_store;
     }
 
     /// The registers as the host sees them.
@@ -293,7 +293,7 @@ impl<P: Place> Engine<P> {
         if commands.is_empty() {
             return Ok((Index(self.state().last_index.saturating_add(1)), 0));
         }
-        let some = commands.len().min(self.place.submit_max());
+        let some = commands.len().min(self.register_store.submit_max());
         let taken = self.submit_some(&commands[..some], outbox)?;
         let first = self.outcomes.first().map_or(0, |first| first.index);
         Ok((Index(first), taken))
@@ -351,12 +351,12 @@ impl<P: Place> Engine<P> {
     fn assign<'a>(
         &mut self,
         headers: &[Header],
-        payloads: impl Iterator<Item = (&'a [u8], Option<Asker>)>,
+        payloads: impl Iterator<Item = (&'a [u8], Option<ReplyAddress>)>,
         outbox: &mut dyn Outbox,
     ) -> Result<usize, PlaneError> {
         let mut outcomes = std::mem::take(&mut self.outcomes);
         outcomes.clear();
-        let submitted = self.place.submit(headers, &mut outcomes);
+        let submitted = self.register_store.submit(headers, &mut outcomes);
         let mut taken = 0;
         for ((header, outcome), (payload, asked_by)) in headers.iter().zip(&outcomes).zip(payloads)
         {
@@ -398,7 +398,7 @@ impl<P: Place> Engine<P> {
                 flags: FLAG_BLIND,
                 ..Header::default()
             };
-            let asker = Asker::Memcached(from, set.request);
+            let asker = ReplyAddress::Memcached(from, set.request);
             let asked_by = (!set.noreply).then_some(asker);
             let header = self.assigned(blind, &command);
             let payloads = std::iter::once((&command[..], asked_by));
@@ -414,7 +414,7 @@ impl<P: Place> Engine<P> {
         if !self.leads() {
             return Err(PlaneError::NotEngaged);
         }
-        let outcome = self.place.heartbeat(round)?;
+        let outcome = self.register_store.heartbeat(round)?;
         if !outcome.has(ACTION_FANOUT) {
             return Err(PlaneError::Refused("heartbeat rounds must ascend"));
         }
@@ -427,7 +427,7 @@ impl<P: Place> Engine<P> {
         if !self.is_engaged() {
             return Err(PlaneError::NotEngaged);
         }
-        let outcome = self.place.persisted(upto.0)?;
+        let outcome = self.register_store.persisted(upto.0)?;
         if !matches!(outcome.reason(), Reason::None | Reason::Repeated) {
             return Err(PlaneError::Refused(
                 "only what was stored can be persisted, and only where that is held",
@@ -440,7 +440,7 @@ impl<P: Place> Engine<P> {
     /// As [`quorumwire_interfaces::DataPlane::release`].
     pub fn release(&mut self, upto: Index) -> Result<(), PlaneError> {
         let untaken = upto.0 > self.taken_index && !mutant("released-before-taken");
-        if untaken || !self.place.release(upto.0)? {
+        if untaken || !self.register_store.release(upto.0)? {
             return Err(PlaneError::Refused("only what was taken can be released"));
         }
         Ok(())
@@ -476,10 +476,10 @@ impl<P: Place> Engine<P> {
     /// How many events.
     pub fn take(&mut self, sink: Sink<'_>) -> usize {
         let mut events = 0;
-        while self.taken_index < self.place.filled_index() {
+        while self.taken_index < self.register_store.filled_index() {
             let index = self.taken_index + 1;
             let (stored, payload) = self
-                .place
+                .register_store
                 .get(index)
                 .expect("the step overwrites no entry that was not taken");
             let blind = stored.flags & FLAG_BLIND != 0;
@@ -493,8 +493,8 @@ impl<P: Place> Engine<P> {
                     payload,
                 },
                 asked_by: stored.asked_by.and_then(|asker| match asker {
-                    Asker::Packet(client) if !blind => Some(client),
-                    Asker::Packet(_) | Asker::Memcached(..) => None,
+                    ReplyAddress::Packet(client) if !blind => Some(client),
+                    ReplyAddress::Packet(_) | ReplyAddress::Memcached(..) => None,
                 }),
             }));
             self.taken_index = index;
@@ -524,12 +524,18 @@ impl<P: Place> Engine<P> {
     }
 
     /// Puts an entry into the ring. `from` has the command's own fields.
-    fn store(&mut self, from: &Header, outcome: &Outcome, payload: &[u8], asked_by: Option<Asker>) {
+    fn store(
+        &mut self,
+        from: &Header,
+        outcome: &Outcome,
+        payload: &[u8],
+        asked_by: Option<ReplyAddress>,
+    ) {
         let previous_term = match Kind::from_byte(from.kind) {
             Some(Kind::Append) => from.previous_term,
             _ => outcome.header.previous_term,
         };
-        let entry = Stored {
+        let entry = EntryHead {
             index: outcome.index,
             previous_term,
             session: from.session,
@@ -539,7 +545,7 @@ impl<P: Place> Engine<P> {
             flags: from.flags & FLAGS_OF_ENTRIES,
             asked_by,
         };
-        self.place.put(entry, payload);
+        self.register_store.put(entry, payload);
         self.counters.stored += 1;
     }
 }

@@ -11,8 +11,8 @@ mod engine;
 mod ffi;
 mod memcached;
 mod mutants;
-mod place;
 mod recent;
+mod register_store;
 mod ring;
 /// What the C and its callers share in memory, as generated.
 #[allow(clippy::pedantic)]
@@ -35,9 +35,9 @@ pub use engine::{Engine, Options, Outbox, Sink, shown, window_max};
 pub use memcached::{MemcachedSet, memcached_set, memcached_stored};
 #[cfg(feature = "mutants")]
 pub use mutants::{activate, reached};
-pub use place::{Memory, Place};
 pub use recent::{RECENT_OFFERS_TO_REPLACE, recent_place};
-pub use ring::{Asker, RING_SLOTS_MAX, Stored};
+pub use register_store::{Memory, RegisterStore};
+pub use ring::{EntryHead, RING_SLOTS_MAX, ReplyAddress};
 pub use shared::{Gap, Outcome, RECENT_PLACES, RECENT_TEXT_BYTES_MAX};
 pub use step::{
     KeyPair, Keys, Question, SIPHASH_BYTES_MAX, SipKey, TagKey, check, encode, gap_after,

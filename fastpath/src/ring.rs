@@ -8,8 +8,8 @@ pub const RING_SLOTS_MAX: u32 = 1 << 16;
 
 /// An entry without its payload.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Stored {
-    /// Its place in the log; 0 in a slot that was never filled.
+pub struct EntryHead {
+    /// Its index in the log; 0 in a slot that was never filled.
     pub index: u64,
     /// Term of the entry before.
     pub previous_term: u64,
@@ -24,12 +24,12 @@ pub struct Stored {
     /// Those that go with a command.
     pub flags: u8,
     /// Leader: the client that waits for an answer.
-    pub asked_by: Option<Asker>,
+    pub asked_by: Option<ReplyAddress>,
 }
 
 /// A client that waits for an answer, and how it asked.
 #[derive(Clone, Copy, Debug)]
-pub enum Asker {
+pub enum ReplyAddress {
     /// By a REQUEST.
     Packet(SocketAddr),
     /// By memcached's protocol, with its number for the request.
@@ -38,7 +38,7 @@ pub enum Asker {
 
 /// A power of two of slots.
 pub struct Ring {
-    stored: Vec<Stored>,
+    stored: Vec<EntryHead>,
     /// One piece of memory for all payloads, taken once.
     payloads: Vec<u8>,
 }
@@ -49,18 +49,18 @@ impl Ring {
         assert!(slots.is_power_of_two() && slots <= RING_SLOTS_MAX);
         let slots = slots as usize;
         Self {
-            stored: vec![Stored::default(); slots],
+            stored: vec![EntryHead::default(); slots],
             payloads: vec![0; slots * PAYLOAD_BYTES_MAX],
         }
     }
 
     /// Forgets all entries.
     pub fn clear(&mut self) {
-        self.stored.fill(Stored::default());
+        self.stored.fill(EntryHead::default());
     }
 
     /// Puts an entry into its slot, over whatever was there.
-    pub fn put(&mut self, entry: Stored, payload: &[u8]) {
+    pub fn put(&mut self, entry: EntryHead, payload: &[u8]) {
         let slot = self.slot(entry.index);
         let start = slot * PAYLOAD_BYTES_MAX;
         self.payloads[start..start + payload.len()].copy_from_slice(payload);
@@ -68,7 +68,7 @@ impl Ring {
     }
 
     /// An entry with its payload, if its slot holds it.
-    pub fn get(&self, index: u64) -> Option<(Stored, &[u8])> {
+    pub fn get(&self, index: u64) -> Option<(EntryHead, &[u8])> {
         let slot = self.slot(index);
         let stored = self.stored[slot];
         if index == 0 || stored.index != index {
@@ -94,10 +94,10 @@ mod tests {
         let mut ring = Ring::new(4);
         for index in 1..=6 {
             let payload = vec![u8::try_from(index).unwrap(); usize::try_from(index).unwrap()];
-            let entry = Stored {
+            let entry = EntryHead {
                 index,
                 payload_bytes: u16::try_from(index).unwrap(),
-                ..Stored::default()
+                ..EntryHead::default()
             };
             ring.put(entry, &payload);
         }

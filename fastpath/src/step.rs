@@ -15,7 +15,7 @@ impl Outcome {
         reason(self.reason)
     }
 
-    /// Whether an entry was given its place.
+    /// Whether an entry was given its index.
     #[must_use]
     pub fn is_stored(&self) -> bool {
         self.has(ACTION_STORE)
@@ -176,7 +176,7 @@ pub fn gap_after(gap: &mut Gap, header: &Header, outcome: &Outcome) -> Question 
     }
 }
 
-/// Leader: gives a command of its own host its place; the fields are those of a REQUEST.
+/// Leader: gives a command of its own host its index; the fields are those of a REQUEST.
 #[must_use]
 pub fn submit(registers: &mut Registers, header: &Header) -> Outcome {
     let mut outcome = Outcome::default();

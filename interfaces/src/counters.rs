@@ -119,26 +119,26 @@ macro_rules! counters_by {
                 help: $crate::help_of(concat!($($help),+)),
             }),*];
 
-            const fn place(reason: $Reason) -> Option<usize> {
-                enum Place { $($variant),* }
+            const fn position(reason: $Reason) -> Option<usize> {
+                enum Position { $($variant),* }
                 match reason {
-                    $($Reason::$variant => Some(Place::$variant as usize),)*
+                    $($Reason::$variant => Some(Position::$variant as usize),)*
                     $($($Reason::$not => None,)*)?
                 }
             }
 
             /// Counts one more.
             pub const fn count(&mut self, reason: $Reason) {
-                if let Some(place) = Self::place(reason) {
-                    self.0[place] += 1;
+                if let Some(position) = Self::position(reason) {
+                    self.0[position] += 1;
                 }
             }
 
             /// How often this one occurred.
             #[must_use]
             pub const fn of(&self, reason: $Reason) -> u64 {
-                match Self::place(reason) {
-                    Some(place) => self.0[place],
+                match Self::position(reason) {
+                    Some(position) => self.0[position],
                     None => 0,
                 }
             }

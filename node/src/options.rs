@@ -15,7 +15,7 @@ pub(crate) use resolve::resolve_in;
 pub use resolve::{Flags, Origin, Value, resolve, unknown_variables};
 pub use table::{CONFIG, Kind, Spec, TABLE, Unset, documentation};
 
-use crate::planes::{Asked, KINDS, PlaneChoice, PlaneKind, Values};
+use crate::planes::{KINDS, KindOptions, PlaneChoice, PlaneKind, Values};
 use crate::tls::{OwnFiles, PeerFiles};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_kv::MemoryPolicy;
@@ -276,11 +276,11 @@ impl ServerOptions {
         advertised.unwrap_or_else(|| bound.to_string())
     }
 
-    /// What is asked of a kind of planes.
+    /// What the options say of a kind of planes.
     #[must_use]
-    pub fn asked_of(&self, kind: &PlaneKind) -> Asked<'_> {
-        Asked {
-            wanted: self.plane.wants(kind),
+    pub fn options_of(&self, kind: &PlaneKind) -> KindOptions<'_> {
+        KindOptions {
+            demand: self.plane.wants(kind),
             listen: self.listen_plane,
             values: &self.plane_values,
         }
@@ -318,7 +318,7 @@ impl ServerOptions {
             return Err(given.refused("secret-file", allowed.to_owned()));
         }
         for kind in KINDS {
-            let checked = (kind.check)(&self.asked_of(kind));
+            let checked = (kind.check)(&self.options_of(kind));
             checked.map_err(|wrong| given.refused(wrong.option, wrong.allowed))?;
         }
         if self.memcached_udp && self.client_auth_file.is_some() {

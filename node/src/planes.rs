@@ -2,7 +2,8 @@
 //! by name: a folder in `dataplanes/` and a line here make a kind known everywhere.
 use quorumwire_plane_door::OtherEnd;
 pub use quorumwire_plane_door::{
-    Asked, Note, Opened, Opening, PlaneKind, ProgramAt, Remains, Values, Wanted, noted_nowhere,
+    Demand, KindOptions, Note, OpenPlanes, PlaneKind, PlaneSetup, ProgramAt, Remains, Values,
+    noted_nowhere,
 };
 
 /// All of them.
@@ -39,17 +40,17 @@ impl PlaneChoice {
 
     /// Whether it is this kind.
     #[must_use]
-    pub fn wants(self, kind: &PlaneKind) -> Wanted {
+    pub fn wants(self, kind: &PlaneKind) -> Demand {
         match self {
-            Self::One(one) if one == kind => Wanted::Yes,
-            Self::Auto => Wanted::IfPossible,
-            Self::One(_) | Self::None => Wanted::No,
+            Self::One(one) if one == kind => Demand::Yes,
+            Self::Auto => Demand::IfPossible,
+            Self::One(_) | Self::None => Demand::No,
         }
     }
 
     /// Those kinds of which one is to be opened, the fastest first.
     pub fn candidates(self) -> impl Iterator<Item = &'static PlaneKind> {
-        let is_wanted = move |kind: &&PlaneKind| self.wants(kind) != Wanted::No;
+        let is_wanted = move |kind: &&PlaneKind| self.wants(kind) != Demand::No;
         KINDS.iter().copied().filter(is_wanted)
     }
 }

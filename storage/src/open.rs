@@ -3,7 +3,7 @@ use crate::disk::{ASIDE_SUFFIX, Disk, DiskFile, is_disk_full, read_full_at, writ
 use crate::identity::{Found, IDENTITY_NAME, read_identity, write_identity};
 use crate::mark::{MARK_NAME, Mark};
 use crate::mutants::mutant;
-use crate::replay::{ReplayError, Replayed, replay};
+use crate::replay::{Replay, ReplayError, replay};
 use crate::segment::{SEGMENT_HEADER_BYTES, SEGMENT_VERSION, parse_segment_name, segment_name};
 use crate::snapshots::{SnapshotError, snapshot_name, snapshot_places};
 use crate::wal::{Active, Wal, WalParts};
@@ -273,7 +273,7 @@ fn settle(
     disk: Arc<dyn Disk>,
     settings: &Settings,
     owner: Owner,
-    replayed: Replayed,
+    replayed: Replay,
     snapshot: Option<SnapshotHead>,
     mut notes: Vec<String>,
 ) -> io::Result<Ready> {

@@ -9,7 +9,7 @@ use crate::segment::{
     SegmentHeader, chain_on, parse_segment_name, segment_name,
 };
 use crate::term_runs::TermRuns;
-use crate::wal::Sealed;
+use crate::wal::SealedSegment;
 use crate::watch::Watch;
 use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{Index, Term};
@@ -33,7 +33,7 @@ const START_BYTES: usize = 4096;
 const DURABLE_RECORD_BYTES: usize = RECORD_HEADER_BYTES + DURABLE_PAYLOAD_BYTES;
 
 /// What the log holds.
-pub(crate) struct Replayed {
+pub(crate) struct Replay {
     pub hard_state: peer::HardState,
     pub runs: TermRuns,
     /// The entries behind the base of `runs`.
@@ -44,7 +44,7 @@ pub(crate) struct Replayed {
     pub file: Box<dyn DiskFile>,
     /// The last segment holds nothing but what every segment begins with.
     pub empty: bool,
-    pub sealed: VecDeque<Sealed>,
+    pub sealed: VecDeque<SealedSegment>,
     /// Up to where the last segment is known to have been synced.
     pub synced_offset: u64,
     /// Something never acknowledged stands behind the tail.
@@ -74,7 +74,7 @@ pub(crate) fn replay(
     owner: Owner,
     mark: Option<Tail>,
     watch: &mut Watch<'_>,
-) -> Result<Replayed, ReplayError> {
+) -> Result<Replay, ReplayError> {
     let mut sequences: Vec<u64> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
     sequences.sort_unstable();
     let stale = split_before_gap(&mut sequences);
@@ -216,7 +216,7 @@ struct Reading {
     hard_state: peer::HardState,
     runs: TermRuns,
     entries: Vec<Entry>,
-    sealed: VecDeque<Sealed>,
+    sealed: VecDeque<SealedSegment>,
     position: Position,
     chain: u32,
     /// Up to where the Durable records say that all was synced.
@@ -283,7 +283,7 @@ impl Reading {
             if self.chain != next.previous_chain {
                 return Err(self.damaged_here("it does not end with what the next one says"));
             }
-            self.sealed.push_back(Sealed {
+            self.sealed.push_back(SealedSegment {
                 sequence,
                 next_base: self.runs.last(),
                 lowest_later: Index(u64::MAX),
@@ -460,7 +460,7 @@ impl Reading {
         mut segments: Vec<Segment>,
         unfinished: Option<u64>,
         stale: Vec<u64>,
-    ) -> Result<Replayed, ReplayError> {
+    ) -> Result<Replay, ReplayError> {
         let last = segments.pop().expect("the caller has at least one");
         if let Some(mark) = self.mark
             && mark.position.sequence > self.position.sequence
@@ -476,7 +476,7 @@ impl Reading {
             .map(|known| known.offset)
             .max()
             .unwrap_or(0);
-        Ok(Replayed {
+        Ok(Replay {
             hard_state: self.hard_state,
             runs: self.runs,
             entries: self.entries,

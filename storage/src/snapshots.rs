@@ -2,7 +2,7 @@
 //! is used or sent. What is in them is the state machine's business.
 use crate::disk::{ASIDE_SUFFIX, Disk, DiskFile, is_unreadable, read_full_at, write_all_at};
 use crate::mutants::mutant;
-use crate::watch::{Watch, Watched};
+use crate::watch::{Watch, WatchedReader};
 use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{GroupId, Index, Lineage, Term};
 use quorumwire_wire::{SnapshotError as FormatError, SnapshotHead, SnapshotReader, SnapshotWriter};
@@ -427,7 +427,7 @@ fn check(
         head: SnapshotHead::default(),
         total_bytes,
     };
-    let reader = Watched::new(checked.reader(), total_bytes, watch);
+    let reader = WatchedReader::new(checked.reader(), total_bytes, watch);
     let reader = SnapshotReader::new(reader).map_err(|error| of_format(error, &name))?;
     checked.head = reader.head().clone();
     let head = &checked.head;

@@ -46,7 +46,7 @@ pub struct Wal {
     segment_bytes: u64,
     active: Active,
     /// Full segments, oldest first.
-    sealed: VecDeque<Sealed>,
+    sealed: VecDeque<SealedSegment>,
     /// Segments that nothing needs any more and that could not be removed yet.
     to_remove: Vec<u64>,
     mark: Mark,
@@ -70,7 +70,7 @@ pub(crate) struct Active {
 
 /// A segment that is only read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sealed {
+pub(crate) struct SealedSegment {
     pub sequence: u64,
     /// The last entry of the log when the next segment was begun.
     pub next_base: (Index, Term),
@@ -85,7 +85,7 @@ pub(crate) struct WalParts {
     pub owner: Owner,
     pub segment_bytes: u64,
     pub active: Active,
-    pub sealed: VecDeque<Sealed>,
+    pub sealed: VecDeque<SealedSegment>,
     pub mark: Mark,
     pub hard_state: peer::HardState,
     pub runs: TermRuns,
@@ -183,7 +183,7 @@ impl Wal {
             .map_or(Index(0), |place| place.0);
         let upto = upto.min(newest);
         let mut removed = 0;
-        let removable = |sealed: &Sealed| {
+        let removable = |sealed: &SealedSegment| {
             let covered = sealed.next_base.0 <= upto || mutant("compacted-beyond-the-snapshot");
             let replaced = sealed.lowest_later <= sealed.next_base.0;
             covered && (!replaced || mutant("compacted-what-was-replaced"))
@@ -294,7 +294,7 @@ impl Wal {
         let old = std::mem::replace(&mut self.active, active);
         // The room behind its end is not needed any more; if it stays, it is only room.
         let _ = old.file.truncate(old.offset);
-        self.sealed.push_back(Sealed {
+        self.sealed.push_back(SealedSegment {
             sequence: old.sequence,
             next_base,
             lowest_later: Index(u64::MAX),

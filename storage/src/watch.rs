@@ -14,14 +14,14 @@ pub enum Part {
 pub(crate) type Watch<'w> = dyn FnMut(u64, u64) + 'w;
 
 /// A stream that tells how far it is.
-pub(crate) struct Watched<'w, 'f, R> {
+pub(crate) struct WatchedReader<'w, 'f, R> {
     inner: R,
     read_bytes: u64,
     total_bytes: u64,
     watch: &'w mut Watch<'f>,
 }
 
-impl<'w, 'f, R> Watched<'w, 'f, R> {
+impl<'w, 'f, R> WatchedReader<'w, 'f, R> {
     pub(crate) fn new(inner: R, total_bytes: u64, watch: &'w mut Watch<'f>) -> Self {
         Self {
             inner,
@@ -32,7 +32,7 @@ impl<'w, 'f, R> Watched<'w, 'f, R> {
     }
 }
 
-impl<R: Read> Read for Watched<'_, '_, R> {
+impl<R: Read> Read for WatchedReader<'_, '_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.read_bytes += read as u64;

@@ -34,7 +34,7 @@ struct Model {
 }
 
 /// What a log entry asks for.
-enum Ask {
+enum Request {
     Set(String, u64, usize),
     Append(String, usize),
     Touch(String, u64),
@@ -65,12 +65,12 @@ impl Model {
         (seconds > 0).then_some(self.now_ms + 1000 * seconds)
     }
 
-    fn answer(&mut self, ask: &Ask, index: u64) -> &'static [u8] {
+    fn answer(&mut self, request: &Request, index: u64) -> &'static [u8] {
         self.make_room();
         let is_over = self.limit != 0 && self.used() > self.limit;
-        match ask {
-            Ask::Set(..) | Ask::Append(..) if is_over => reply::OUT_OF_MEMORY,
-            Ask::Set(key, seconds, value_bytes) => {
+        match request {
+            Request::Set(..) | Request::Append(..) if is_over => reply::OUT_OF_MEMORY,
+            Request::Set(key, seconds, value_bytes) => {
                 let thing = Thing {
                     bytes: (key.len() + value_bytes) as u64 + ITEM_OVERHEAD_BYTES,
                     end_ms: self.end(*seconds),
@@ -79,7 +79,7 @@ impl Model {
                 self.things.insert(key.clone(), thing);
                 reply::STORED
             }
-            Ask::Append(key, value_bytes) => match self.things.get_mut(key) {
+            Request::Append(key, value_bytes) => match self.things.get_mut(key) {
                 None => reply::NOT_STORED,
                 Some(thing) => {
                     thing.bytes += *value_bytes as u64;
@@ -87,7 +87,7 @@ impl Model {
                     reply::STORED
                 }
             },
-            Ask::Touch(key, seconds) => {
+            Request::Touch(key, seconds) => {
                 let end_ms = self.end(*seconds);
                 let evicts = self.evicts && self.limit != 0;
                 match self.things.get_mut(key) {
@@ -100,22 +100,22 @@ impl Model {
                     }
                 }
             }
-            Ask::Delete(key) => match self.things.remove(key) {
+            Request::Delete(key) => match self.things.remove(key) {
                 None => reply::NOT_FOUND,
                 Some(_) => reply::DELETED,
             },
-            Ask::Limit(limit, evicts) => {
+            Request::Limit(limit, evicts) => {
                 self.limit = limit.unwrap_or(self.limit);
                 self.evicts = evicts.unwrap_or(self.evicts);
                 self.make_room();
                 reply::OK
             }
-            Ask::Tick => b"",
+            Request::Tick => b"",
         }
     }
 }
 
-fn ask(random: &mut ChaCha8Rng) -> Ask {
+fn request(random: &mut ChaCha8Rng) -> Request {
     let key = format!("key{}", random.random_range(0..KEYS));
     let seconds = if random.random_ratio(1, 3) {
         random.random_range(1..20)
@@ -123,45 +123,45 @@ fn ask(random: &mut ChaCha8Rng) -> Ask {
         0
     };
     match random.random_range(0..1000) {
-        0..500 => Ask::Set(key, seconds, random.random_range(0..300)),
-        500..600 => Ask::Append(key, random.random_range(0..100)),
-        600..800 => Ask::Touch(key, seconds),
-        800..900 => Ask::Delete(key),
-        900..990 => Ask::Tick,
+        0..500 => Request::Set(key, seconds, random.random_range(0..300)),
+        500..600 => Request::Append(key, random.random_range(0..100)),
+        600..800 => Request::Touch(key, seconds),
+        800..900 => Request::Delete(key),
+        900..990 => Request::Tick,
         _ => {
             let limit = match random.random_range(0..6) {
                 0 => None,
                 1 => Some(0),
                 _ => Some(random.random_range(1..8_000)),
             };
-            Ask::Limit(limit, random.random_ratio(1, 2).then(|| random.random()))
+            Request::Limit(limit, random.random_ratio(1, 2).then(|| random.random()))
         }
     }
 }
 
-fn encoded(ask: &Ask) -> Option<Vec<u8>> {
+fn encoded(request: &Request) -> Option<Vec<u8>> {
     const VALUE: [u8; 300] = [b'x'; 300];
     fn named(key: &String) -> Key<'_> {
         Key::new(key.as_bytes()).unwrap()
     }
     let exptime = |seconds: &u64| Exptime(seconds.cast_signed());
-    let command = match ask {
-        Ask::Set(key, seconds, bytes) => Command::Set(Written {
+    let command = match request {
+        Request::Set(key, seconds, bytes) => Command::Set(Written {
             key: named(key),
             flags: 0,
             exptime: exptime(seconds),
             value: &VALUE[..*bytes],
         }),
-        Ask::Append(key, bytes) => Command::Append {
+        Request::Append(key, bytes) => Command::Append {
             key: named(key),
             value: &VALUE[..*bytes],
         },
-        Ask::Touch(key, seconds) => Command::Touch {
+        Request::Touch(key, seconds) => Command::Touch {
             key: named(key),
             exptime: exptime(seconds),
         },
-        Ask::Delete(key) => Command::Delete { key: named(key) },
-        Ask::Limit(limit_bytes, evicts) => Command::Memory(MemoryChange {
+        Request::Delete(key) => Command::Delete { key: named(key) },
+        Request::Limit(limit_bytes, evicts) => Command::Memory(MemoryChange {
             limit_bytes: *limit_bytes,
             policy: evicts.map(|evicts| {
                 if evicts {
@@ -172,7 +172,7 @@ fn encoded(ask: &Ask) -> Option<Vec<u8>> {
             }),
             ..MemoryChange::default()
         }),
-        Ask::Tick => return None,
+        Request::Tick => return None,
     };
     let mut bytes = Vec::new();
     command.encode(&mut bytes);
@@ -208,10 +208,10 @@ fn replicas_refuse_and_evict_what_the_model_does() {
         if random.random_ratio(1, 5) {
             model.now_ms += random.random_range(0..2_000);
         }
-        let ask = ask(&mut random);
+        let request = request(&mut random);
         let evicted_before = model.evicted;
-        let expected = model.answer(&ask, index);
-        let command = encoded(&ask);
+        let expected = model.answer(&request, index);
+        let command = encoded(&request);
         for store in &mut replicas {
             let mut reply = Vec::new();
             let log_time = LogTime(model.now_ms);

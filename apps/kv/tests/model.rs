@@ -51,7 +51,7 @@ struct Model {
     awaits_time: bool,
 }
 
-enum Ask {
+enum Request {
     Store {
         how: &'static str,
         key: String,
@@ -106,7 +106,7 @@ enum Ask {
     },
 }
 
-impl Ask {
+impl Request {
     fn text(&self) -> String {
         match self {
             Self::Store {
@@ -211,30 +211,23 @@ impl Model {
             .retain(|_, thing| thing.end.at_ms.is_none_or(|end| end > now_ms));
     }
 
-    fn answer(&mut self, ask: &Ask) -> String {
-        let is_read = match ask {
-            Ask::Get { .. } => true,
-            Ask::MetaGet {
-                vivify,
-                recache,
-                touch,
-                ..
-            } => vivify.or(*recache).or(*touch).is_none(),
-            Ask::Store { .. }
-            | Ask::Count { .. }
-            | Ask::Touch { .. }
-            | Ask::Delete { .. }
-            | Ask::Gat { .. }
-            | Ask::Flush { .. }
-            | Ask::MetaStore { .. }
-            | Ask::MetaStale { .. }
-            | Ask::MetaCount { .. } => false,
+    fn answer(&mut self, request: &Request) -> String {
+        let is_read = if let Request::MetaGet {
+            vivify,
+            recache,
+            touch,
+            ..
+        } = request
+        {
+            vivify.or(*recache).or(*touch).is_none()
+        } else {
+            matches!(request, Request::Get { .. })
         };
         if is_read {
             self.tick(self.now_ms); // as the server does before it reads
         }
         self.sweep();
-        let wins = if let Ask::MetaGet { key, .. } = ask {
+        let wins = if let Request::MetaGet { key, .. } = request {
             self.things.get(key).is_some_and(|it| it.stale && !it.won)
         } else {
             false
@@ -242,15 +235,15 @@ impl Model {
         if wins || !is_read {
             self.index += 1;
         }
-        let answer = self.run(ask);
+        let answer = self.run(request);
         self.sweep();
         answer
     }
 
-    fn run(&mut self, ask: &Ask) -> String {
-        match ask {
-            Ask::Store { .. } => self.store(ask),
-            Ask::Count { up, key, delta } => {
+    fn run(&mut self, request: &Request) -> String {
+        match request {
+            Request::Store { .. } => self.store(request),
+            Request::Count { up, key, delta } => {
                 let Some(thing) = self.things.get_mut(key) else {
                     return "NOT_FOUND\r\n".into();
                 };
@@ -271,7 +264,7 @@ impl Model {
                 thing.unique = self.index;
                 format!("{number}\r\n")
             }
-            Ask::Touch { key, exptime } => {
+            Request::Touch { key, exptime } => {
                 let end = self.end(*exptime);
                 match self.things.get_mut(key) {
                     Some(thing) => {
@@ -281,11 +274,11 @@ impl Model {
                     None => "NOT_FOUND\r\n".into(),
                 }
             }
-            Ask::Delete { key } => match self.things.remove(key) {
+            Request::Delete { key } => match self.things.remove(key) {
                 Some(_) => "DELETED\r\n".into(),
                 None => "NOT_FOUND\r\n".into(),
             },
-            Ask::Gat {
+            Request::Gat {
                 keys,
                 exptime,
                 with_unique,
@@ -301,14 +294,14 @@ impl Model {
                 }
                 answer + "END\r\n"
             }
-            Ask::Get { keys, with_unique } => {
+            Request::Get { keys, with_unique } => {
                 let shown: String = keys
                     .iter()
                     .map(|key| self.show(key, *with_unique))
                     .collect();
                 shown + "END\r\n"
             }
-            Ask::Flush { delay } => {
+            Request::Flush { delay } => {
                 self.flush = End::default();
                 if *delay <= 0 {
                     self.things.clear();
@@ -320,14 +313,14 @@ impl Model {
                 }
                 "OK\r\n".into()
             }
-            Ask::MetaGet {
+            Request::MetaGet {
                 key,
                 vivify,
                 recache,
                 touch,
             } => self.meta_get(key, *vivify, *recache, *touch),
-            Ask::MetaStore { .. } => self.meta_store(ask),
-            Ask::MetaStale { key, touch } => {
+            Request::MetaStore { .. } => self.meta_store(request),
+            Request::MetaStale { key, touch } => {
                 let end = touch.map(|exptime| self.end(exptime));
                 let Some(thing) = self.things.get_mut(key) else {
                     return "NF\r\n".into();
@@ -336,7 +329,7 @@ impl Model {
                 thing.end = end.unwrap_or(thing.end);
                 "HD\r\n".into()
             }
-            Ask::MetaCount { key, vivify } => self.meta_count(key, *vivify),
+            Request::MetaCount { key, vivify } => self.meta_count(key, *vivify),
         }
     }
 
@@ -386,13 +379,13 @@ impl Model {
         answer
     }
 
-    fn meta_store(&mut self, ask: &Ask) -> String {
-        let Ask::MetaStore {
+    fn meta_store(&mut self, request: &Request) -> String {
+        let Request::MetaStore {
             key,
             exptime,
             value,
             unique,
-        } = ask
+        } = request
         else {
             unreachable!("only those come here");
         };
@@ -419,7 +412,7 @@ impl Model {
         if self.things.contains_key(key) {
             let (up, delta) = (true, 1);
             let key = key.to_owned();
-            let answer = self.run(&Ask::Count {
+            let answer = self.run(&Request::Count {
                 up,
                 key: key.clone(),
                 delta,
@@ -447,15 +440,15 @@ impl Model {
         format!("VA 1 c{} {}\r\n7\r\n", self.index, self.left(end))
     }
 
-    fn store(&mut self, ask: &Ask) -> String {
-        let Ask::Store {
+    fn store(&mut self, request: &Request) -> String {
+        let Request::Store {
             how,
             key,
             flags,
             exptime,
             value,
             unique,
-        } = ask
+        } = request
         else {
             unreachable!("only stores come here");
         };
@@ -549,11 +542,11 @@ fn value(random: &mut ChaCha8Rng) -> String {
     }
 }
 
-fn ask(random: &mut ChaCha8Rng, model: &Model) -> Ask {
+fn request(random: &mut ChaCha8Rng, model: &Model) -> Request {
     let key = key(random);
     let exptime = exptime(random, model.now_ms);
     if random.random_bool(0.4) {
-        return meta_ask(random, model, key, exptime);
+        return meta_request(random, model, key, exptime);
     }
     match random.random_range(0..100) {
         kind @ 0..55 => {
@@ -572,7 +565,7 @@ fn ask(random: &mut ChaCha8Rng, model: &Model) -> Ask {
                 known + 1
             };
             let value = value(random);
-            Ask::Store {
+            Request::Store {
                 how,
                 key,
                 flags: random.random_range(0..3),
@@ -581,7 +574,7 @@ fn ask(random: &mut ChaCha8Rng, model: &Model) -> Ask {
                 unique,
             }
         }
-        55..67 => Ask::Count {
+        55..67 => Request::Count {
             up: random.random_bool(0.5),
             key,
             delta: if random.random_bool(0.1) {
@@ -590,26 +583,26 @@ fn ask(random: &mut ChaCha8Rng, model: &Model) -> Ask {
                 random.random_range(0..15)
             },
         },
-        67..75 => Ask::Touch { key, exptime },
-        75..82 => Ask::Delete { key },
-        82..90 => Ask::Gat {
+        67..75 => Request::Touch { key, exptime },
+        75..82 => Request::Delete { key },
+        82..90 => Request::Gat {
             keys: keys(random),
             exptime,
             with_unique: random.random_bool(0.5),
         },
-        90..99 => Ask::Get {
+        90..99 => Request::Get {
             keys: keys(random),
             with_unique: random.random_bool(0.5),
         },
-        _ => Ask::Flush { delay: exptime },
+        _ => Request::Flush { delay: exptime },
     }
 }
 
-fn meta_ask(random: &mut ChaCha8Rng, model: &Model, key: String, exptime: i64) -> Ask {
+fn meta_request(random: &mut ChaCha8Rng, model: &Model, key: String, exptime: i64) -> Request {
     let mut may = |choice: i64| random.random_bool(0.3).then_some(choice);
     let (vivify, touch) = (may(exptime), may(exptime));
     match random.random_range(0..10) {
-        0..6 => Ask::MetaGet {
+        0..6 => Request::MetaGet {
             key,
             vivify,
             recache: random.random_bool(0.3).then(|| random.random_range(0..30)),
@@ -624,15 +617,15 @@ fn meta_ask(random: &mut ChaCha8Rng, model: &Model, key: String, exptime: i64) -
                 _ => known,
             };
             let value = value(random);
-            Ask::MetaStore {
+            Request::MetaStore {
                 key,
                 exptime,
                 value,
                 unique,
             }
         }
-        7..9 => Ask::MetaStale { key, touch },
-        _ => Ask::MetaCount {
+        7..9 => Request::MetaStale { key, touch },
+        _ => Request::MetaCount {
             key,
             vivify: exptime,
         },
@@ -657,9 +650,9 @@ fn the_store_does_what_the_model_does() {
         }
         model.awaits_time = random.random_bool(0.5);
         server.awaits_time = model.awaits_time;
-        let ask = ask(&mut random, &model);
-        let answer = model.answer(&ask);
-        let text = ask.text();
+        let request = request(&mut random, &model);
+        let answer = model.answer(&request);
+        let text = request.text();
         let reply = server.receive(&mut connection, text.as_bytes());
         assert_eq!(String::from_utf8(reply).unwrap(), answer, "to {text:?}");
         reached.count(answer.split(['\r', ' ']).next().unwrap());
@@ -740,12 +733,12 @@ fn replicas_with_different_pasts_have_the_same_bytes() {
             model.tick(model.now_ms + random.random_range(0..3000));
         }
         let (awaits_time, ticks) = (random.random_bool(0.5), random.random_bool(0.5));
-        let ask = ask(&mut random, &model);
-        model.answer(&ask);
+        let request = request(&mut random, &model);
+        model.answer(&request);
         for replica in &mut replicas {
             replica.log_time_ms = model.now_ms;
             replica.awaits_time = awaits_time;
-            replica.receive(&mut Connection::default(), ask.text().as_bytes());
+            replica.receive(&mut Connection::default(), request.text().as_bytes());
             if ticks {
                 replica.store.advance(LogTime(model.now_ms));
             }

@@ -1,6 +1,6 @@
 //! Memcached's protocol over UDP: one `get` or `set` of one key in a datagram, and its answer.
 use crate::commands::KEYS;
-use crate::wire::{Received, Wire};
+use crate::wire::{ReceiveBuffers, Wire};
 use anyhow::{Result, bail};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const STORE_TRIES_MAX: u32 = 100;
 
 /// What is asked.
 #[derive(Clone, Copy, clap::ValueEnum)]
-pub enum Ask {
+pub enum RequestKind {
     /// Read values that were stored before
     Get,
     /// Write values
@@ -27,12 +27,12 @@ pub struct Requests {
 }
 
 impl Requests {
-    pub fn new(ask: Ask, value_bytes: usize) -> Self {
+    pub fn new(kind: RequestKind, value_bytes: usize) -> Self {
         let head = [&[0, 0], &ALONE[..]].concat();
         let made = |number: u64| {
-            let text = match ask {
-                Ask::Get => format!("get key-{number:012}\r\n"),
-                Ask::Set => format!(
+            let text = match kind {
+                RequestKind::Get => format!("get key-{number:012}\r\n"),
+                RequestKind::Set => format!(
                     "set key-{number:012} 0 0 {value_bytes}\r\n{}\r\n",
                     "v".repeat(value_bytes)
                 ),
@@ -41,9 +41,9 @@ impl Requests {
         };
         Self {
             made: (0..KEYS).map(made).collect(),
-            done: match ask {
-                Ask::Get => b"VALUE ",
-                Ask::Set => b"STORED\r\n",
+            done: match kind {
+                RequestKind::Get => b"VALUE ",
+                RequestKind::Set => b"STORED\r\n",
             },
         }
     }
@@ -67,11 +67,11 @@ impl Requests {
     /// Stores all values that will be asked for.
     pub fn store_all(
         wire: &mut Wire,
-        received: &mut Received,
+        received: &mut ReceiveBuffers,
         value_bytes: usize,
         wait: Duration,
     ) -> Result<()> {
-        let mut requests = Self::new(Ask::Set, value_bytes);
+        let mut requests = Self::new(RequestKind::Set, value_bytes);
         for sequence in 0..KEYS {
             let mut tries = 0..STORE_TRIES_MAX;
             loop {
@@ -102,26 +102,26 @@ mod tests {
 
     #[test]
     fn requests_are_what_memcached_reads() {
-        let mut gets = Requests::new(Ask::Get, 2);
+        let mut gets = Requests::new(RequestKind::Get, 2);
         assert_eq!(
             gets.of(7, 0x1_23),
             b"\x07\x23\0\0\0\x01\0\0get key-000000000035\r\n"
         );
-        let mut sets = Requests::new(Ask::Set, 2);
+        let mut sets = Requests::new(RequestKind::Set, 2);
         let set = b"\x01\x02\0\0\0\x01\0\0set key-000000000002 0 0 2\r\nvv\r\n";
         assert_eq!(sets.of(1, 2), set);
     }
 
     #[test]
     fn answers_are_told_from_misses_errors_and_parts() {
-        let gets = Requests::new(Ask::Get, 2);
+        let gets = Requests::new(RequestKind::Get, 2);
         let answer = |head: &[u8], text: &[u8]| gets.answer(&[head, text].concat());
         let head = b"\x07\x23\0\0\0\x01\0\0";
         assert_eq!(answer(head, b"VALUE key 0 2\r\n"), Some((7, 0x23, true)));
         assert_eq!(answer(head, b"END\r\n"), Some((7, 0x23, false)));
         assert_eq!(answer(b"\x07\x23\0\0\0\x02\0\0", b"VALUE "), None);
         assert_eq!(answer(b"\x07\x23", b""), None);
-        let sets = Requests::new(Ask::Set, 2);
+        let sets = Requests::new(RequestKind::Set, 2);
         assert_eq!(
             sets.answer(b"\0\0\0\0\0\x01\0\0STORED\r\n"),
             Some((0, 0, true))

@@ -1,8 +1,8 @@
 //! `outside`: a client with a UDP socket, which signs its requests and checks the answers.
 use crate::commands::{Packets, SEQUENCE, SESSION};
 use crate::figures::{self, Failures};
-use crate::memcached::{self, Ask};
-use crate::wire::{Received, Wire};
+use crate::memcached::{self, RequestKind};
+use crate::wire::{ReceiveBuffers, Wire};
 use crate::{Load, commands};
 use anyhow::{Result, ensure};
 use hdrhistogram::Histogram;
@@ -21,7 +21,7 @@ pub struct Arguments {
     load: Load,
     /// Speak memcached's protocol instead, to its port: values of so many bytes as a command would have
     #[arg(long, conflicts_with = "keys")]
-    memcached: Option<Ask>,
+    memcached: Option<RequestKind>,
 }
 
 /// What requests and answers look like.
@@ -61,9 +61,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let bytes = load.payload_bytes;
     let protocol = match arguments.memcached {
         None => Protocol::Plane(Box::new(Packets::new(keys, bytes, true)?)),
-        Some(ask) => {
+        Some(kind) => {
             memcached::Requests::store_all(&mut wire, &mut received, bytes, AGAIN_AFTER)?;
-            Protocol::Memcached(memcached::Requests::new(ask, bytes))
+            Protocol::Memcached(memcached::Requests::new(kind, bytes))
         }
     };
     let session = commands::first_session();
@@ -111,7 +111,7 @@ impl Client<'_> {
         self.wire.send(request)
     }
 
-    fn go_on_for(&mut self, time: Duration, received: &mut Received) -> Result<()> {
+    fn go_on_for(&mut self, time: Duration, received: &mut ReceiveBuffers) -> Result<()> {
         let end = Instant::now() + time;
         let mut heard = Instant::now();
         let mut looked = heard;

@@ -26,22 +26,26 @@ pub struct Wire {
 }
 
 /// What one call has brought.
-pub struct Received {
-    places: Vec<Vec<u8>>,
+pub struct ReceiveBuffers {
+    buffers: Vec<Vec<u8>>,
     about: Vec<RecvMeta>,
     count: usize,
 }
 
-impl Received {
+impl ReceiveBuffers {
     pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
-        let arrived = self.places.iter().zip(&self.about).take(self.count);
-        arrived.flat_map(|(place, about)| place[..about.len].chunks(about.stride.max(1)))
+        let arrived = self.buffers.iter().zip(&self.about).take(self.count);
+        arrived.flat_map(|(buffer, about)| buffer[..about.len].chunks(about.stride.max(1)))
     }
 }
 
 impl Wire {
     /// A socket that waits so long for a datagram, and room for what comes.
-    pub fn connect(to: SocketAddr, wait: Duration, batches: bool) -> Result<(Self, Received)> {
+    pub fn connect(
+        to: SocketAddr,
+        wait: Duration,
+        batches: bool,
+    ) -> Result<(Self, ReceiveBuffers)> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         socket.connect(to)?;
         // Beyond what ordinary programs get, and as root: else 47 answers fill it, and more are lost.
@@ -52,10 +56,10 @@ impl Wire {
         let batches = batches
             .then(|| UdpSocketState::new((&socket).into()))
             .transpose()?;
-        let places = if batches.is_some() { BATCH_SIZE } else { 1 };
-        let received = Received {
-            places: vec![vec![0; RECEIVED_BYTES_MAX]; places],
-            about: vec![RecvMeta::default(); places],
+        let buffers = if batches.is_some() { BATCH_SIZE } else { 1 };
+        let received = ReceiveBuffers {
+            buffers: vec![vec![0; RECEIVED_BYTES_MAX]; buffers],
+            about: vec![RecvMeta::default(); buffers],
             count: 0,
         };
         let wire = Self {
@@ -105,10 +109,10 @@ impl Wire {
     }
 
     /// Takes in what has arrived; waits if that is nothing, as long as was asked for.
-    pub fn receive(&self, wait: Duration, received: &mut Received) -> Result<()> {
+    pub fn receive(&self, wait: Duration, received: &mut ReceiveBuffers) -> Result<()> {
         received.count = 0;
         let arrived = match &self.batches {
-            None => self.socket.recv(&mut received.places[0]).map(|bytes| {
+            None => self.socket.recv(&mut received.buffers[0]).map(|bytes| {
                 received.about[0].len = bytes;
                 received.about[0].stride = bytes;
                 1
@@ -116,9 +120,9 @@ impl Wire {
             Some(state) => {
                 let readable = PollFd::new(&self.socket, PollFlags::IN);
                 poll(&mut [readable], Some(&Timespec::try_from(wait)?))?;
-                let places = received.places.iter_mut();
-                let mut places: Vec<_> = places.map(|place| IoSliceMut::new(place)).collect();
-                state.recv((&self.socket).into(), &mut places, &mut received.about)
+                let buffers = received.buffers.iter_mut();
+                let mut buffers: Vec<_> = buffers.map(|buffer| IoSliceMut::new(buffer)).collect();
+                state.recv((&self.socket).into(), &mut buffers, &mut received.about)
             }
         };
         match arrived {

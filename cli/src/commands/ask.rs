@@ -158,7 +158,7 @@ pub fn get<T: DeserializeOwned>(
     timeout: Duration,
 ) -> Result<T, AskError> {
     let sent = agent(timeout).get(url(address, path)).call();
-    answer(address, sent, Asked::ToTell)
+    answer(address, sent, RequestKind::Read)
 }
 
 /// Asks for a change.
@@ -170,13 +170,13 @@ pub fn post<T: DeserializeOwned>(
     let sent = agent(CHANGE_TIMEOUT)
         .post(url(address, path))
         .send_json(body);
-    answer(address, sent, Asked::ToChange)
+    answer(address, sent, RequestKind::Change)
 }
 
 /// Asks for something long; its bytes are read by the caller within `timeout`.
 pub fn stream(address: &str, path: &str, timeout: Duration) -> Result<impl Read + use<>, AskError> {
     let sent = agent(timeout).get(url(address, path)).call();
-    let response = sent.map_err(|error| lost(address, &error, Asked::ToTell))?;
+    let response = sent.map_err(|error| lost(address, &error, RequestKind::Read))?;
     if response.status() == StatusCode::OK {
         return Ok(response.into_body().into_reader());
     }
@@ -204,28 +204,28 @@ fn agent(timeout: Duration) -> Agent {
         .into()
 }
 
-/// What it was asked for.
+/// What it is asked for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Asked {
+pub enum RequestKind {
     /// Something that changes nothing.
-    ToTell,
+    Read,
     /// A change.
-    ToChange,
+    Change,
 }
 
 /// What a replica has answered, if that is what was asked for.
 pub fn answer<T: DeserializeOwned>(
     address: &str,
     sent: Result<Response<ureq::Body>, ureq::Error>,
-    asked: Asked,
+    kind: RequestKind,
 ) -> Result<T, AskError> {
-    let mut response = sent.map_err(|error| lost(address, &error, asked))?;
+    let mut response = sent.map_err(|error| lost(address, &error, kind))?;
     if response.status() != StatusCode::OK {
         return Err(refused(address, response));
     }
     let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX);
     body.read_json()
-        .map_err(|error| lost(address, &error, asked))
+        .map_err(|error| lost(address, &error, kind))
 }
 
 fn refused(address: &str, mut response: Response<ureq::Body>) -> AskError {
@@ -246,7 +246,7 @@ fn refused(address: &str, mut response: Response<ureq::Body>) -> AskError {
 
 /// Why there is no answer. With whom no connection came about, or a handshake of TLS that they take for done,
 /// was sent nothing that they could carry out.
-fn lost(address: &str, error: &ureq::Error, asked: Asked) -> AskError {
+fn lost(address: &str, error: &ureq::Error, kind: RequestKind) -> AskError {
     let of_io = if let ureq::Error::Io(error) = error {
         Some(error)
     } else {
@@ -262,14 +262,14 @@ fn lost(address: &str, error: &ureq::Error, asked: Asked) -> AskError {
     let is_plain = SECURED.get().is_none();
     let reason = reason.or_else(|| {
         let is_silent = matches!(error, ureq::Error::Protocol(_)) || of_io.is_some();
-        (is_plain && is_silent && speaks_tls(address)).then(|| needs_tls(asked))
+        (is_plain && is_silent && speaks_tls(address)).then(|| needs_tls(kind))
     });
     let address = address.to_owned();
     if let Some(reason) = reason {
         return AskError::Barred { address, reason };
     }
     let is_other = matches!(error, ureq::Error::Protocol(_));
-    if is_other && asked == Asked::ToTell {
+    if is_other && kind == RequestKind::Read {
         let reason = NO_HTTP.to_owned(); // now and later
         return AskError::Barred { address, reason };
     }
@@ -297,7 +297,7 @@ fn lost(address: &str, error: &ureq::Error, asked: Asked) -> AskError {
     AskError::Unanswered {
         address,
         reason,
-        is_change: asked == Asked::ToChange,
+        is_change: kind == RequestKind::Change,
     }
 }
 
@@ -320,10 +320,10 @@ fn was_never_sent(error: &ureq::Error) -> bool {
 }
 
 /// What to do about whom we ask in the clear.
-pub fn needs_tls(asked: Asked) -> String {
-    let more = match asked {
-        Asked::ToTell => "",
-        Asked::ToChange => " (for changes also --tls-cert and --tls-key)",
+pub fn needs_tls(kind: RequestKind) -> String {
+    let more = match kind {
+        RequestKind::Read => "",
+        RequestKind::Change => " (for changes also --tls-cert and --tls-key)",
     };
     format!("it speaks TLS only: name the authority of its certificate by --tls-ca FILE{more}")
 }

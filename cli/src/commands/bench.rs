@@ -18,8 +18,8 @@ use anyhow::{Context as _, bail};
 use clock::Clock;
 use cpu::CpuTime;
 use gaps::WriteGaps;
-use load::{CONNECT_TIMEOUT, Load, Opened, Phase};
-use measured::Measured;
+use load::{CONNECT_TIMEOUT, ConnectedLoad, Load, Phase};
+use measured::Measurements;
 use pace::Pace;
 use protocol::Protocol;
 use quorumwire_client::addresses::look_up;
@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use summary::Summary;
-use way::{Place, Way, WayFlags};
+use way::{ServerAddress, Way, WayFlags};
 
 const CONNECTIONS_MAX: u64 = 4096;
 const IN_FLIGHT_MAX: u64 = 4096;
@@ -223,8 +223,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let way = arguments.way.way()?;
     // A load that survives comes to terms with servers that are not there.
     if !arguments.survive {
-        for place in &addresses {
-            way.try_out(place, arguments.protocol())?;
+        for server in &addresses {
+            way.try_out(server, arguments.protocol())?;
         }
     }
     let addresses = Addresses { addresses, way };
@@ -277,12 +277,12 @@ fn fill(arguments: &Arguments, addresses: &Addresses) -> anyhow::Result<()> {
 
 /// Where to connect, how and as whom.
 struct Addresses {
-    addresses: Vec<Place>,
+    addresses: Vec<ServerAddress>,
     way: Way,
 }
 
 /// Of each name the address at which somebody takes connections: servers often listen at one of them only.
-fn resolve(addresses: &[String]) -> anyhow::Result<Vec<Place>> {
+fn resolve(addresses: &[String]) -> anyhow::Result<Vec<ServerAddress>> {
     let resolved = addresses.iter().map(|text| {
         let found = look_up(text).with_context(|| format!("looking up {text}"))?;
         let is_open = |address: &&SocketAddr| {
@@ -293,7 +293,7 @@ fn resolve(addresses: &[String]) -> anyhow::Result<Vec<Place>> {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(host.to_owned());
         let name = name.unwrap_or_else(|_| address.ip().into());
-        Ok(Place { address, name })
+        Ok(ServerAddress { address, name })
     });
     resolved.collect()
 }
@@ -303,7 +303,7 @@ fn run_phase(
     arguments: &Arguments,
     addresses: &Addresses,
     phase: Phase,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<Measurements> {
     let loads = shares(arguments, addresses, phase)?;
     let (operations, duration) = limits(arguments, phase);
     let answered = loads.first().map(|load| Arc::clone(&load.answered));
@@ -315,10 +315,10 @@ fn run_phase(
     };
     while_doing(show, || {
         let opened = loads.into_iter().map(Load::open);
-        let opened: Vec<Opened> = opened.collect::<anyhow::Result<_>>()?;
+        let opened: Vec<ConnectedLoad> = opened.collect::<anyhow::Result<_>>()?;
         // All threads begin at the same moment, from which their intervals and what is due are counted.
         let begun = Instant::now();
-        let outcomes: Vec<anyhow::Result<Measured>> = thread::scope(|scope| {
+        let outcomes: Vec<anyhow::Result<Measurements>> = thread::scope(|scope| {
             let threads = opened.into_iter();
             let threads: Vec<_> = threads
                 .map(|load| scope.spawn(move || load.run(begun)))
@@ -328,7 +328,7 @@ fn run_phase(
                 .map(|outcome| outcome.expect("the load does not panic"))
                 .collect()
         });
-        let mut total = Measured::new(begun)?;
+        let mut total = Measurements::new(begun)?;
         for outcome in outcomes {
             total.add(outcome?)?;
         }

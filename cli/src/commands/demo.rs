@@ -167,13 +167,13 @@ impl Demo {
     }
 
     fn other_than(&self, id: u16) -> anyhow::Result<u16> {
-        let mut places = self.cluster.places().iter();
+        let mut places = self.cluster.replicas().iter();
         let other = places.find(|place| place.id != id);
         Ok(other.context("there are three replicas")?.id)
     }
 
     fn client(&self, id: u16) -> anyhow::Result<Client> {
-        Client::connect(&self.cluster.place(id)?.memcached)
+        Client::connect(&self.cluster.replica(id)?.memcached)
     }
 
     fn next_items(&mut self, count: usize) -> Vec<(String, String)> {
@@ -344,7 +344,7 @@ impl Demo {
             let leader = self.cluster.wait_for_leader(&self.interrupt)?;
             let view = self.cluster.view();
             let applied: Vec<u64> = view.reports().map(|report| report.applied_index).collect();
-            let all = applied.len() == self.cluster.places().len();
+            let all = applied.len() == self.cluster.replicas().len();
             if all && applied.iter().all(|index| *index >= leader.last_index) {
                 return Ok(leader.last_index);
             }
@@ -360,7 +360,12 @@ impl Demo {
     }
 
     fn kill_all(&mut self) -> anyhow::Result<()> {
-        let ids: Vec<u16> = self.cluster.places().iter().map(|place| place.id).collect();
+        let ids: Vec<u16> = self
+            .cluster
+            .replicas()
+            .iter()
+            .map(|place| place.id)
+            .collect();
         for id in ids {
             self.cluster.kill(id)?;
         }
@@ -374,7 +379,7 @@ impl Demo {
         let mut progress = Progress::start();
         loop {
             self.wait_until_equal()?;
-            let places = self.cluster.places().iter();
+            let places = self.cluster.replicas().iter();
             let digests = places.map(|place| {
                 ask::get::<DigestBody>(&place.http, "/v1/digest", ask::REPORT_TIMEOUT)
             });

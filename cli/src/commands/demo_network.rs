@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_interfaces::GroupId;
 use quorumwire_node::planes::{
-    Asked, Opening, PlaneKind, Values, Wanted, beyond_loopback, noted_nowhere,
+    Demand, KindOptions, PlaneKind, PlaneSetup, Values, beyond_loopback, noted_nowhere,
 };
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
@@ -123,19 +123,19 @@ impl Drop for DemoNetwork {
 
 /// Whether a plane runs where this address is: the kernel may take simpler programs alone.
 fn can_run(kind: &PlaneKind, address: Ipv4Addr) -> anyhow::Result<()> {
-    let asked = Asked {
-        wanted: Wanted::Yes,
+    let kind_options = KindOptions {
+        demand: Demand::Yes,
         listen: (address, 0).into(),
         values: &Values::default(),
     };
-    let opening = Opening {
+    let setup = PlaneSetup {
         groups: vec![GroupId(1)],
         ring_slots: 16,
         advertised: None,
         datagrams: None,
         note: noted_nowhere(),
     };
-    (kind.open)(&asked, opening)?;
+    (kind.open)(&kind_options, setup)?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 mod restart;
 
 use super::interrupt::{Input, Interrupt, Interrupted};
-use super::local_cluster::{LocalCluster, Opened, ending};
+use super::local_cluster::{FolderState, LocalCluster, ending};
 use clap::builder::PossibleValuesParser;
 use quorumwire_node::options::{Durability, Refused};
 use quorumwire_node::planes::words_on_loopback;
@@ -88,9 +88,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (mut cluster, opened) = LocalCluster::open(&dir, count, durability, &options)?;
     cluster.has_tls = !arguments.insecure;
     match opened {
-        Opened::New => {}
-        Opened::Again => errln!("starting the cluster in {} again", dir.display()),
-        Opened::Emptied => errln!(
+        FolderState::New => {}
+        FolderState::Again => errln!("starting the cluster in {} again", dir.display()),
+        FolderState::Emptied => errln!(
             "{}: the data of the last run was in memory and is gone; a new cluster begins",
             dir.display()
         ),
@@ -210,7 +210,7 @@ fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt, dir: &Path) -> anyho
 
 fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
     let replicas: Vec<_> = cluster
-        .places()
+        .replicas()
         .iter()
         .map(|place| {
             json!({
@@ -234,7 +234,7 @@ fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
     };
     let headings = ["ID", "PID", "MEMCACHED", "REDIS", "CLIENT", "HTTP", ""];
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
-    for place in cluster.places() {
+    for place in cluster.replicas() {
         let pid = cluster.pid(place.id).map(|pid| pid.to_string());
         let leads = if place.id == leader { "leader" } else { "" };
         rows.push(vec![
@@ -248,7 +248,7 @@ fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
         ]);
     }
     let table = super::status::columns(&rows);
-    let Some(first) = cluster.places().first() else {
+    let Some(first) = cluster.replicas().first() else {
         return table;
     };
     let (id, http) = (first.id, &first.http);

@@ -1,9 +1,9 @@
 //! Replicas that tell anything about themselves, to commands, to `quorumwire top` and to the dashboard: it is
 //! shown on screens of any size or refused, and what a terminal is told is text.
-use super::ask::{AskError, Asked, answer};
+use super::ask::{AskError, RequestKind, answer};
 use super::status::{as_json, as_table};
 use super::top::screen::Screen;
-use super::view::{ClusterView, Seen};
+use super::view::{ClusterView, ReplicaView};
 use quorumwire_fuzz_tests::{Outcomes, Seed, fuzz, grown};
 use quorumwire_node::foreign_text::is_plain;
 use quorumwire_node::report::{
@@ -123,10 +123,10 @@ fn report(id: u16, moment: usize) -> Report {
 }
 
 /// What a replica answers: its status, and its body.
-type Answered = (u16, Value);
+type StatusAnswer = (u16, Value);
 
 /// What all answer, at each moment.
-fn answers(script: &str) -> [Vec<Answered>; MOMENTS] {
+fn answers(script: &str) -> [Vec<StatusAnswer>; MOMENTS] {
     let at = |moment| {
         let of = |id| (200, serde_json::to_value(report(id, moment)).expect("JSON"));
         (0..REPLICAS).map(of).collect::<Vec<_>>()
@@ -153,12 +153,12 @@ fn answers(script: &str) -> [Vec<Answered>; MOMENTS] {
 
 fn ask(
     id: u16,
-    (status, body): &Answered,
+    (status, body): &StatusAnswer,
     outcomes: &Outcomes,
 ) -> Option<Result<Report, AskError>> {
     let body = ureq::Body::builder().data(body.to_string());
     let response = Response::builder().status(*status).body(body).ok()?;
-    let answered = answer::<Report>(&format!("127.0.0.1:{id}"), Ok(response), Asked::ToTell);
+    let answered = answer::<Report>(&format!("127.0.0.1:{id}"), Ok(response), RequestKind::Read);
     outcomes.count(match &answered {
         Ok(_) => {
             assert_eq!(*status, 200);
@@ -308,10 +308,10 @@ fn whatever_replicas_tell_is_shown_as_text_or_refused() {
                     match ask(id, answered, &outcomes) {
                         Some(Ok(report)) => {
                             view.replicas
-                                .insert(report.id, Seen::Report(Box::new(report)));
+                                .insert(report.id, ReplicaView::Report(Box::new(report)));
                         }
                         Some(Err(error)) => {
-                            let unreachable = Seen::Unreachable(error.to_string());
+                            let unreachable = ReplicaView::Unreachable(error.to_string());
                             view.replicas.entry(id).or_insert(unreachable);
                         }
                         None => return, // no status of HTTP
@@ -319,8 +319,8 @@ fn whatever_replicas_tell_is_shown_as_text_or_refused() {
                 }
                 is_shown(&view);
                 let seen = view.replicas.into_iter().map(|(id, seen)| match seen {
-                    Seen::Report(report) => (id, Ok(*report)),
-                    Seen::Unreachable(reason) => (id, Err(reason)),
+                    ReplicaView::Report(report) => (id, Ok(*report)),
+                    ReplicaView::Unreachable(reason) => (id, Err(reason)),
                 });
                 let document = cluster.observe(Observation {
                     at: begun + Duration::from_secs(moment),

@@ -4,7 +4,7 @@ use super::ask;
 use super::demo_network::DemoNetwork;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
-use super::view::{ClusterView, Seen};
+use super::view::{ClusterView, ReplicaView};
 use anyhow::{Context as _, bail};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_node::key_folder::KeyFolder;
@@ -54,18 +54,18 @@ const REPORT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A cluster's folder, so that it starts again as it was.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Recorded {
+pub struct ClusterRecord {
     /// Name of the cluster.
     pub cluster: String,
     /// sync or memory.
     pub durability: String,
     /// The replicas.
-    pub replicas: Vec<Place>,
+    pub replicas: Vec<ReplicaAddresses>,
 }
 
 /// Where a replica listens.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Place {
+pub struct ReplicaAddresses {
     /// Its id.
     pub id: u16,
     /// For other replicas.
@@ -80,7 +80,7 @@ pub struct Place {
     pub http: String,
 }
 
-impl Recorded {
+impl ClusterRecord {
     /// Reads a cluster's folder; `None` if it is none.
     pub fn read(dir: &Path) -> anyhow::Result<Option<Self>> {
         let path = dir.join(RECORD_FILE);
@@ -111,7 +111,7 @@ impl Recorded {
             free_addresses(usize::from(replica_count) * OWN_PORTS.len())?.into_iter();
         let mut next = || addresses.next().context("as many addresses as asked for");
         let replicas = (0..replica_count).map(|id| {
-            Ok(Place {
+            Ok(ReplicaAddresses {
                 id,
                 peer: next()?,
                 memcached: next()?,
@@ -166,7 +166,7 @@ fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
 
 /// How a cluster's folder was found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Opened {
+pub enum FolderState {
     /// A new cluster.
     New,
     /// Its data is there.
@@ -179,7 +179,7 @@ pub enum Opened {
 #[derive(Debug)]
 pub struct LocalCluster {
     dir: PathBuf,
-    recorded: Recorded,
+    recorded: ClusterRecord,
     running: BTreeMap<u16, Child>,
     extra: Vec<String>,
     keys: KeyFolder,
@@ -198,10 +198,10 @@ impl LocalCluster {
         replica_count: Option<u16>,
         durability: Durability,
         extra: &[String],
-    ) -> anyhow::Result<(Self, Opened)> {
+    ) -> anyhow::Result<(Self, FolderState)> {
         make_folder(dir)?;
         let lock = lock(dir)?;
-        let (recorded, opened) = match Recorded::read(dir)? {
+        let (recorded, opened) = match ClusterRecord::read(dir)? {
             None => {
                 if !holds_only_the_lock(dir)? {
                     let allowed =
@@ -209,8 +209,8 @@ impl LocalCluster {
                     bail!(Refused::flag("dir", dir.display().to_string(), allowed));
                 }
                 (
-                    Recorded::new(replica_count.unwrap_or(3), durability)?,
-                    Opened::New,
+                    ClusterRecord::new(replica_count.unwrap_or(3), durability)?,
+                    FolderState::New,
                 )
             }
             Some(recorded) => again(dir, recorded, replica_count, durability)?,
@@ -240,15 +240,15 @@ impl LocalCluster {
         extra: &[String],
     ) -> anyhow::Result<Self> {
         let (mut cluster, _) = Self::open(dir, None, durability, extra)?;
-        for place in &mut cluster.recorded.replicas {
-            let ip = DemoNetwork::address(place.id)?;
+        for replica in &mut cluster.recorded.replicas {
+            let ip = DemoNetwork::address(replica.id)?;
             let [peer, memcached, redis, client, http] =
                 OWN_PORTS.map(|port| format!("{ip}:{port}"));
-            place.peer = peer;
-            place.memcached = memcached;
-            place.redis = redis;
-            place.client = client;
-            place.http = http;
+            replica.peer = peer;
+            replica.memcached = memcached;
+            replica.redis = redis;
+            replica.client = client;
+            replica.http = http;
         }
         cluster.network = Some(network);
         Ok(cluster)
@@ -256,15 +256,15 @@ impl LocalCluster {
 
     /// Where the replicas listen.
     #[must_use]
-    pub fn places(&self) -> &[Place] {
+    pub fn replicas(&self) -> &[ReplicaAddresses] {
         &self.recorded.replicas
     }
 
     /// Where one of them listens.
-    pub fn place(&self, id: u16) -> anyhow::Result<&Place> {
-        let mut places = self.places().iter();
-        let place = places.find(|place| place.id == id);
-        place.with_context(|| format!("there is no replica {id}"))
+    pub fn replica(&self, id: u16) -> anyhow::Result<&ReplicaAddresses> {
+        let mut replicas = self.replicas().iter();
+        let replica = replicas.find(|replica| replica.id == id);
+        replica.with_context(|| format!("there is no replica {id}"))
     }
 
     /// The process of a replica that was started and has not been found dead.
@@ -275,20 +275,20 @@ impl LocalCluster {
 
     /// Says which port is taken, if any.
     fn check_ports_free(&self) -> anyhow::Result<()> {
-        for place in self.places() {
+        for replica in self.replicas() {
             let uses = [
-                ("peer", &place.peer),
-                ("memcached", &place.memcached),
-                ("redis", &place.redis),
-                ("client", &place.client),
-                ("http", &place.http),
+                ("peer", &replica.peer),
+                ("memcached", &replica.memcached),
+                ("redis", &replica.redis),
+                ("client", &replica.client),
+                ("http", &replica.http),
             ];
             for (port_use, address) in uses {
                 TcpListener::bind(address.as_str()).with_context(|| {
                     format!(
                         "{address}, the {port_use} address of replica {} in {}, is taken: stop what \
                          uses it, or choose another --dir",
-                        place.id,
+                        replica.id,
                         self.dir.display()
                     )
                 })?;
@@ -300,7 +300,7 @@ impl LocalCluster {
     /// Starts all replicas that do not run. To be called from the main thread only: the kernel kills
     /// a child when the thread that started it ends.
     pub fn start_all(&mut self) -> anyhow::Result<()> {
-        let ids: Vec<u16> = self.places().iter().map(|place| place.id).collect();
+        let ids: Vec<u16> = self.replicas().iter().map(|replica| replica.id).collect();
         ids.into_iter().try_for_each(|id| self.start(id))
     }
 
@@ -309,7 +309,7 @@ impl LocalCluster {
         if self.running.contains_key(&id) {
             return Ok(());
         }
-        let place = self.place(id)?;
+        let replica = self.replica(id)?;
         let log = self.log_path(id);
         let log = File::options()
             .create(true)
@@ -317,9 +317,9 @@ impl LocalCluster {
             .open(&log)
             .with_context(|| format!("opening {}", log.display()))?;
         let members: Vec<String> = self
-            .places()
+            .replicas()
             .iter()
-            .map(|place| format!("{}={}", place.id, place.peer))
+            .map(|replica| format!("{}={}", replica.id, replica.peer))
             .collect();
         let mut command = Command::new(std::env::current_exe()?);
         // What is set for servers in this environment is not meant for these.
@@ -335,11 +335,11 @@ impl LocalCluster {
             .args(["--cluster", &self.recorded.cluster])
             .args(["--members", &members.join(",")])
             .args(["--durability", &self.recorded.durability])
-            .args(["--listen-peer", &place.peer])
-            .args(["--listen-memcached", &place.memcached])
-            .args(["--listen-redis", &place.redis])
-            .args(["--listen-client", &place.client])
-            .args(["--listen-http", &place.http])
+            .args(["--listen-peer", &replica.peer])
+            .args(["--listen-memcached", &replica.memcached])
+            .args(["--listen-redis", &replica.redis])
+            .args(["--listen-client", &replica.client])
+            .args(["--listen-http", &replica.http])
             .arg("--secret-file")
             .arg(self.keys.secret_file())
             .args(self.tls_options(id))
@@ -434,7 +434,7 @@ impl LocalCluster {
                 bail!("{why}");
             }
             if Instant::now() > end {
-                let id = self.places().first().map_or(0, |place| place.id);
+                let id = self.replicas().first().map_or(0, |replica| replica.id);
                 bail!(
                     "after {} s {why}; {}",
                     START_TIMEOUT.as_secs(),
@@ -449,26 +449,26 @@ impl LocalCluster {
     /// What the running replicas say.
     #[must_use]
     pub fn view(&self) -> ClusterView {
-        let running = self.places().iter();
-        let running = running.filter(|place| self.running.contains_key(&place.id));
+        let running = self.replicas().iter();
+        let running = running.filter(|replica| self.running.contains_key(&replica.id));
         let mut view = ClusterView {
             replicas: BTreeMap::new(),
             strangers: BTreeMap::new(),
             barred: BTreeMap::new(),
             closed: std::collections::BTreeSet::new(),
         };
-        for place in running {
-            let seen = match ask::report(&place.http, REPORT_TIMEOUT) {
-                Ok(report) => Seen::Report(Box::new(report)),
+        for replica in running {
+            let seen = match ask::report(&replica.http, REPORT_TIMEOUT) {
+                Ok(report) => ReplicaView::Report(Box::new(report)),
                 Err(error) => {
                     let reason = error.to_string();
                     if error.is_final() {
-                        view.barred.insert(place.http.clone(), reason.clone());
+                        view.barred.insert(replica.http.clone(), reason.clone());
                     }
-                    Seen::Unreachable(reason)
+                    ReplicaView::Unreachable(reason)
                 }
             };
-            view.replicas.insert(place.id, seen);
+            view.replicas.insert(replica.id, seen);
         }
         view
     }
@@ -533,10 +533,10 @@ pub fn ending(status: ExitStatus) -> String {
 /// A folder that was used before.
 fn again(
     dir: &Path,
-    mut recorded: Recorded,
+    mut recorded: ClusterRecord,
     replica_count: Option<u16>,
     durability: Durability,
-) -> anyhow::Result<(Recorded, Opened)> {
+) -> anyhow::Result<(ClusterRecord, FolderState)> {
     let there = recorded.replicas.len();
     if let Some(count) = replica_count
         && usize::from(count) != there
@@ -549,10 +549,10 @@ fn again(
         bail!(Refused::flag("durability", word(durability), allowed));
     }
     match durability {
-        Durability::Sync => Ok((recorded, Opened::Again)),
+        Durability::Sync => Ok((recorded, FolderState::Again)),
         Durability::Memory => {
-            for place in &recorded.replicas {
-                let folder = dir.join(place.id.to_string());
+            for replica in &recorded.replicas {
+                let folder = dir.join(replica.id.to_string());
                 match fs::remove_dir_all(&folder) {
                     Ok(()) => {}
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -563,13 +563,13 @@ fn again(
                 }
             }
             recorded.cluster = fresh_name()?;
-            Ok((recorded, Opened::Emptied))
+            Ok((recorded, FolderState::Emptied))
         }
     }
 }
 
 /// The keys that are there if they are this cluster's, else new ones.
-fn keys_for(dir: &Path, recorded: &Recorded) -> anyhow::Result<KeyFolder> {
+fn keys_for(dir: &Path, recorded: &ClusterRecord) -> anyhow::Result<KeyFolder> {
     if dir.exists() {
         if let Some(keys) = KeyFolder::open(dir)
             .ok()
@@ -579,7 +579,7 @@ fn keys_for(dir: &Path, recorded: &Recorded) -> anyhow::Result<KeyFolder> {
         }
         fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
     }
-    let ids = recorded.replicas.iter().map(|place| place.id);
+    let ids = recorded.replicas.iter().map(|replica| replica.id);
     let members = ids.map(|id| (ReplicaId(id), Vec::new())).collect();
     KeyFolder::create(dir, &recorded.cluster, &members, KEYS_DAYS)
 }

@@ -1,11 +1,11 @@
 //! A cluster's folder: what is remembered, refused and removed. Starts no process.
-use super::{LocalCluster, Opened, Recorded};
+use super::{ClusterRecord, FolderState, LocalCluster};
 use quorumwire_node::options::{Durability, Refused};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::Path;
 
-fn open(dir: &Path, count: Option<u16>, durability: Durability) -> anyhow::Result<Opened> {
+fn open(dir: &Path, count: Option<u16>, durability: Durability) -> anyhow::Result<FolderState> {
     LocalCluster::open(dir, count, durability, &[]).map(|(_, opened)| opened)
 }
 
@@ -13,23 +13,23 @@ fn open(dir: &Path, count: Option<u16>, durability: Durability) -> anyhow::Resul
 fn a_folder_remembers_its_cluster() {
     let dir = tempfile::tempdir().unwrap();
     let sync = Durability::Sync;
-    assert_eq!(open(dir.path(), Some(5), sync).unwrap(), Opened::New);
-    let first = Recorded::read(dir.path()).unwrap().unwrap();
+    assert_eq!(open(dir.path(), Some(5), sync).unwrap(), FolderState::New);
+    let first = ClusterRecord::read(dir.path()).unwrap().unwrap();
     std::fs::create_dir(dir.path().join("0")).unwrap();
-    assert_eq!(open(dir.path(), None, sync).unwrap(), Opened::Again);
-    let second = Recorded::read(dir.path()).unwrap().unwrap();
+    assert_eq!(open(dir.path(), None, sync).unwrap(), FolderState::Again);
+    let second = ClusterRecord::read(dir.path()).unwrap().unwrap();
     assert_eq!(first.cluster, second.cluster);
     assert!(dir.path().join("0").exists());
-    let addresses = |recorded: &Recorded| -> BTreeSet<String> {
-        let places = recorded.replicas.iter();
-        places
-            .flat_map(|place| {
+    let addresses = |recorded: &ClusterRecord| -> BTreeSet<String> {
+        let replicas = recorded.replicas.iter();
+        replicas
+            .flat_map(|replica| {
                 [
-                    place.peer.clone(),
-                    place.memcached.clone(),
-                    place.redis.clone(),
-                    place.client.clone(),
-                    place.http.clone(),
+                    replica.peer.clone(),
+                    replica.memcached.clone(),
+                    replica.redis.clone(),
+                    replica.client.clone(),
+                    replica.http.clone(),
                 ]
             })
             .collect()
@@ -42,11 +42,14 @@ fn a_folder_remembers_its_cluster() {
 fn what_was_in_memory_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     let memory = Durability::Memory;
-    assert_eq!(open(dir.path(), None, memory).unwrap(), Opened::New);
-    let first = Recorded::read(dir.path()).unwrap().unwrap();
+    assert_eq!(open(dir.path(), None, memory).unwrap(), FolderState::New);
+    let first = ClusterRecord::read(dir.path()).unwrap().unwrap();
     std::fs::create_dir(dir.path().join("2")).unwrap();
-    assert_eq!(open(dir.path(), Some(3), memory).unwrap(), Opened::Emptied);
-    let second = Recorded::read(dir.path()).unwrap().unwrap();
+    assert_eq!(
+        open(dir.path(), Some(3), memory).unwrap(),
+        FolderState::Emptied
+    );
+    let second = ClusterRecord::read(dir.path()).unwrap().unwrap();
     assert_ne!(first.cluster, second.cluster);
     assert!(!dir.path().join("2").exists());
 }
@@ -93,7 +96,7 @@ fn only_one_may_use_a_folder() {
 fn a_taken_port_is_named() {
     let dir = tempfile::tempdir().unwrap();
     open(dir.path(), None, Durability::Sync).unwrap();
-    let recorded = Recorded::read(dir.path()).unwrap().unwrap();
+    let recorded = ClusterRecord::read(dir.path()).unwrap().unwrap();
     let taken = &recorded.replicas[1].http;
     let _listener = TcpListener::bind(taken.as_str()).unwrap();
     let error = open(dir.path(), None, Durability::Sync).unwrap_err();

@@ -133,11 +133,11 @@ fn written_backup() -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-struct Place {
+struct Folder {
     folder: TempDir,
 }
 
-impl Place {
+impl Folder {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), written_backup()).unwrap();
@@ -283,7 +283,7 @@ fn refused(result: anyhow::Result<()>, option: &str) {
 
 #[test]
 fn the_lowest_id_holds_what_was_restored_and_the_others_wait_for_it() {
-    let place = Place::new();
+    let place = Folder::new();
     place.restore("1", &[]).unwrap();
     check_holder(&place.path("1"), "new", &[2, 3]);
     assert!(place.path("1").join("was-member").exists());
@@ -297,7 +297,7 @@ fn the_lowest_id_holds_what_was_restored_and_the_others_wait_for_it() {
 
 #[test]
 fn what_makes_no_sense_is_refused_by_the_options_name() {
-    let place = Place::new();
+    let place = Folder::new();
     let eight: Vec<String> = (1..=8).map(|id| format!("{id}=10.0.0.{id}:1")).collect();
     let refusals = [
         ("--members", "1=10.0.0.1", "members"),
@@ -322,7 +322,7 @@ fn what_makes_no_sense_is_refused_by_the_options_name() {
 
 #[test]
 fn a_restore_that_was_cut_short_is_done_anew() {
-    let place = Place::new();
+    let place = Folder::new();
     let dir = place.path("1");
     let unfinished = unfinished_folder(&dir);
     fs::create_dir_all(&unfinished).unwrap();
@@ -335,7 +335,7 @@ fn a_restore_that_was_cut_short_is_done_anew() {
 
 #[test]
 fn a_damaged_backup_is_refused_and_nothing_is_made_of_it() {
-    let place = Place::new();
+    let place = Folder::new();
     let file = written_backup();
     let path = place.path("file");
     let is_refused = |bytes: &[u8], what: &str| {
@@ -368,7 +368,7 @@ fn a_damaged_backup_is_refused_and_nothing_is_made_of_it() {
 
 #[test]
 fn a_backup_with_more_than_a_state_is_refused() {
-    let place = Place::new();
+    let place = Folder::new();
     let (store, _) = applied();
     let head = backup::read(&place.path("file"), &Stage::default())
         .unwrap()
@@ -388,7 +388,7 @@ fn a_backup_with_more_than_a_state_is_refused() {
 
 #[test]
 fn a_survivor_holds_its_whole_log_and_is_alone() {
-    let place = Place::new();
+    let place = Folder::new();
     place.old_replica("1");
     // What an earlier try left behind is not used.
     fs::create_dir(unfinished_folder(&place.path("1"))).unwrap();
@@ -408,7 +408,7 @@ fn a_survivor_holds_its_whole_log_and_is_alone() {
 /// The old folder stands under the unfinished one's name for a moment, and has its second name by then.
 #[test]
 fn a_recovery_that_was_cut_short_behind_the_exchange_has_lost_nothing() {
-    let place = Place::new();
+    let place = Folder::new();
     let dir = place.path("1");
     place.old_replica("1");
     place.recover("1", &["--cluster", "new"]).unwrap();
@@ -428,7 +428,7 @@ fn a_recovery_that_was_cut_short_behind_the_exchange_has_lost_nothing() {
 
 #[test]
 fn a_recovered_cluster_has_a_new_name_whether_one_is_given_or_not() {
-    let place = Place::new();
+    let place = Folder::new();
     place.old_replica("1");
     refused(place.recover("1", &["--cluster", "old"]), "cluster");
     assert_eq!(
@@ -451,7 +451,7 @@ fn a_recovered_cluster_has_a_new_name_whether_one_is_given_or_not() {
 
 #[test]
 fn a_damaged_or_unused_folder_is_not_recovered_and_stays_as_it_is() {
-    let place = Place::new();
+    let place = Folder::new();
     place.old_replica("1");
     let log = group_folder(&place.path("1")).join("log-0000000000000001");
     let mut bytes = fs::read(&log).unwrap();

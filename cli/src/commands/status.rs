@@ -1,5 +1,5 @@
 //! `quorumwire status`: what every replica of a cluster says about itself.
-use super::view::{ClusterView, Seen, Target, as_text, listed};
+use super::view::{ClusterView, ReplicaView, Target, as_text, listed};
 use quorumwire_node::report::{FollowerReport, IncomingReport, Report};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -45,10 +45,10 @@ pub fn as_json(view: &ClusterView) -> serde_json::Value {
         .replicas
         .iter()
         .map(|(id, seen)| match seen {
-            Seen::Report(report) => {
+            ReplicaView::Report(report) => {
                 serde_json::json!({ "id": id, "reachable": true, "report": report })
             }
-            Seen::Unreachable(reason) => {
+            ReplicaView::Unreachable(reason) => {
                 serde_json::json!({ "id": id, "reachable": false, "error": reason })
             }
         })
@@ -73,7 +73,7 @@ pub fn as_table(view: &ClusterView) -> String {
     let mut notes = String::new();
     for (id, seen) in &view.replicas {
         match seen {
-            Seen::Report(report) => {
+            ReplicaView::Report(report) => {
                 rows.push(row(report, view.leader()));
                 if let Some(line) = fast_term(report) {
                     note(&mut notes, *id, &line);
@@ -95,7 +95,7 @@ pub fn as_table(view: &ClusterView) -> String {
                     note(&mut notes, *id, fault);
                 }
             }
-            Seen::Unreachable(reason) => {
+            ReplicaView::Unreachable(reason) => {
                 let mut row = vec![id.to_string(), "unreachable".to_owned()];
                 row.resize(HEADINGS.len(), "-".to_owned());
                 rows.push(row);
@@ -130,7 +130,7 @@ pub fn as_table(view: &ClusterView) -> String {
 fn is_of_silent(view: &ClusterView, fault: &str) -> bool {
     let mut silent = view.replicas.iter();
     silent.any(|(id, seen)| {
-        matches!(seen, Seen::Unreachable(_)) && Report::tried_in(fault, *id).is_some()
+        matches!(seen, ReplicaView::Unreachable(_)) && Report::tried_in(fault, *id).is_some()
     })
 }
 
@@ -201,15 +201,15 @@ fn addresses(view: &ClusterView) -> String {
 /// Of each replica its ports for memcached, Redis, the native protocol, HTTP and replicas: as it says itself,
 /// or else as the others know.
 fn all_addresses(view: &ClusterView) -> Vec<(u16, [String; 5])> {
-    let known = |id: u16, seen: &Seen| match seen {
-        Seen::Report(report) => Some([
+    let known = |id: u16, seen: &ReplicaView| match seen {
+        ReplicaView::Report(report) => Some([
             report.memcached.clone(),
             report.redis.clone(),
             report.client.clone(),
             report.http.clone(),
             report.peer.clone(),
         ]),
-        Seen::Unreachable(_) => {
+        ReplicaView::Unreachable(_) => {
             let member = view.member(id)?;
             let said = |address: &Option<String>| address.clone().unwrap_or_default();
             Some([

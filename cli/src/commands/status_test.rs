@@ -1,6 +1,6 @@
 //! The table and the JSON of `status`, from made-up reports.
 use super::{TERMINAL_COLUMNS, as_json, as_table, lasting};
-use crate::commands::view::{ClusterView, Seen};
+use crate::commands::view::{ClusterView, ReplicaView};
 use quorumwire_node::report::{
     DataPlaneReport, FastTermReport, FollowerReport, IncomingReport, MemberReport,
     RefusedPlaneReport, Report,
@@ -32,9 +32,9 @@ fn view() -> ClusterView {
     };
     ClusterView {
         replicas: [
-            (0, Seen::Report(Box::new(leader))),
-            (1, Seen::Report(Box::new(follower))),
-            (2, Seen::Unreachable("nobody there".to_owned())),
+            (0, ReplicaView::Report(Box::new(leader))),
+            (1, ReplicaView::Report(Box::new(follower))),
+            (2, ReplicaView::Unreachable("nobody there".to_owned())),
         ]
         .into(),
         strangers: [("h:1".to_owned(), "h:1: silent".to_owned())].into(),
@@ -64,7 +64,7 @@ fn the_table_has_a_line_per_replica_and_what_is_wrong() {
 }
 
 fn report_mut(view: &mut ClusterView, id: u16) -> &mut Report {
-    let Some(Seen::Report(report)) = view.replicas.get_mut(&id) else {
+    let Some(ReplicaView::Report(report)) = view.replicas.get_mut(&id) else {
         panic!("it was seen");
     };
     report
@@ -181,10 +181,10 @@ fn view_of_hosts(hosts: [&str; 3]) -> ClusterView {
             ready: true,
             ..Report::default()
         };
-        (id, Seen::Report(Box::new(report)))
+        (id, ReplicaView::Report(Box::new(report)))
     });
-    let mut replicas: BTreeMap<u16, Seen> = seen.collect();
-    replicas.insert(3, Seen::Unreachable("gone".to_owned()));
+    let mut replicas: BTreeMap<u16, ReplicaView> = seen.collect();
+    replicas.insert(3, ReplicaView::Unreachable("gone".to_owned()));
     ClusterView {
         replicas,
         strangers: [].into(),
@@ -224,7 +224,7 @@ fn the_table_fits_a_terminal() {
 #[test]
 fn an_address_on_a_host_whose_name_only_begins_alike_is_shown_whole() {
     let mut view = view_of_hosts(["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
-    let Some(Seen::Report(report)) = view.replicas.get_mut(&0) else {
+    let Some(ReplicaView::Report(report)) = view.replicas.get_mut(&0) else {
         panic!("it was seen");
     };
     report.peer = "10.0.0.10:7400".to_owned();
@@ -233,7 +233,7 @@ fn an_address_on_a_host_whose_name_only_begins_alike_is_shown_whole() {
 }
 
 /// A replica with a data plane: since when it runs a fast term, if it does, and why its last one ended.
-fn with_plane(id: u16, for_ms: Option<u64>, ended: Option<&str>) -> (u16, Seen) {
+fn with_plane(id: u16, for_ms: Option<u64>, ended: Option<&str>) -> (u16, ReplicaView) {
     let report = Report {
         id,
         plane_address: Some("h:7401".to_owned()),
@@ -245,7 +245,7 @@ fn with_plane(id: u16, for_ms: Option<u64>, ended: Option<&str>) -> (u16, Seen) 
         fast_term_ended: ended.map(str::to_owned),
         ..Report::default()
     };
-    (id, Seen::Report(Box::new(report)))
+    (id, ReplicaView::Report(Box::new(report)))
 }
 
 fn view_with_planes() -> ClusterView {
@@ -322,7 +322,8 @@ fn a_deposed_leader_does_not_count() {
         ready: false,
         ..Report::default()
     };
-    view.replicas.insert(3, Seen::Report(Box::new(newer)));
+    view.replicas
+        .insert(3, ReplicaView::Report(Box::new(newer)));
     assert!(
         view.leader().is_none(),
         "the leader of term 5 does not serve yet"
@@ -351,7 +352,7 @@ fn the_table_says_what_auto_chose_and_why_not_the_faster_one() {
         report(1, "socket", None, "auto", vec![refused]),
         report(2, "xdp", Some("in the driver of eth0"), "auto", vec![]),
     ];
-    let seen = reports.map(|report| (report.id, Seen::Report(Box::new(report))));
+    let seen = reports.map(|report| (report.id, ReplicaView::Report(Box::new(report))));
     let view = ClusterView {
         replicas: seen.into(),
         strangers: [].into(),
@@ -380,7 +381,7 @@ fn a_snapshot_on_its_way_is_shown_as_far_as_it_is() {
     };
     let mut view = view();
     assert_eq!(note(&view), None);
-    let Some(Seen::Report(leader)) = view.replicas.get_mut(&0) else {
+    let Some(ReplicaView::Report(leader)) = view.replicas.get_mut(&0) else {
         panic!("it was seen");
     };
     leader.followers[0] = FollowerReport {
@@ -391,7 +392,7 @@ fn a_snapshot_on_its_way_is_shown_as_far_as_it_is() {
     };
     let sent = "replica 1: is being sent a snapshot: 3 of 7 MiB";
     assert_eq!(note(&view).as_deref(), Some(sent));
-    let Some(Seen::Report(follower)) = view.replicas.get_mut(&1) else {
+    let Some(ReplicaView::Report(follower)) = view.replicas.get_mut(&1) else {
         panic!("it was seen");
     };
     follower.incoming_snapshot = Some(IncomingReport {
@@ -413,7 +414,7 @@ fn long_notes_go_on_in_further_lines() {
         "words ".repeat(40)
     );
     let mut view = view();
-    if let Some(Seen::Report(report)) = view.replicas.get_mut(&1) {
+    if let Some(ReplicaView::Report(report)) = view.replicas.get_mut(&1) {
         report.faults = vec![fault.clone(), "short".to_owned()];
     }
     let table = as_table(&view);

@@ -3,7 +3,7 @@
 pub mod screen;
 
 use super::interrupt::{Input, Interrupt, has_gone};
-use super::view::{ClusterView, Seen, Target};
+use super::view::{ClusterView, ReplicaView, Target};
 use crate::output;
 use anyhow::{Context as _, bail};
 use crossterm::Command as _;
@@ -200,8 +200,8 @@ fn observe(first: &[(Option<u16>, String)], cluster: &mut LiveCluster) -> LiveDo
     let is_known = !view.replicas.is_empty();
     let strangers = view.strangers;
     let seen = view.replicas.into_iter().map(|(id, seen)| match seen {
-        Seen::Report(report) => (id, Ok(*report)),
-        Seen::Unreachable(reason) => (id, Err(reason)),
+        ReplicaView::Report(report) => (id, Ok(*report)),
+        ReplicaView::Unreachable(reason) => (id, Err(reason)),
     });
     let time = SystemTime::now().duration_since(UNIX_EPOCH);
     let mut document = cluster.observe(Observation {

@@ -1,6 +1,6 @@
 //! What all replicas of a cluster say, gathered by asking one and following the addresses it knows.
 use super::ask::{self, AskError, TlsFlags};
-use super::local_cluster::Recorded;
+use super::local_cluster::ClusterRecord;
 use super::progress::{Words, while_doing};
 use anyhow::{Context as _, bail};
 use quorumwire_node::foreign_text::is_plain;
@@ -44,7 +44,7 @@ pub struct Target {
 
 /// One replica: what it says, or why nothing is known.
 #[derive(Clone, Debug)]
-pub enum Seen {
+pub enum ReplicaView {
     /// Its report.
     Report(Box<Report>),
     /// It could not be asked.
@@ -55,7 +55,7 @@ pub enum Seen {
 #[derive(Clone, Debug)]
 pub struct ClusterView {
     /// By id; replicas whose id is unknown are in `strangers`.
-    pub replicas: BTreeMap<u16, Seen>,
+    pub replicas: BTreeMap<u16, ReplicaView>,
     /// Addresses that did not answer and belong to nobody known.
     pub strangers: BTreeMap<String, String>,
     /// Addresses that cannot be asked so, now or later, and why.
@@ -74,7 +74,7 @@ impl Target {
         let Some(dir) = &self.dir else {
             return Ok(vec![(None, "127.0.0.1:7480".to_owned())]);
         };
-        if let Some(recorded) = Recorded::read(dir)? {
+        if let Some(recorded) = ClusterRecord::read(dir)? {
             let places = recorded.replicas.into_iter();
             return Ok(places.map(|place| (Some(place.id), place.http)).collect());
         }
@@ -159,11 +159,11 @@ impl ClusterView {
             }
             match (id, answer) {
                 (_, Ok(report)) => {
-                    let seen = Seen::Report(Box::new(report.clone()));
+                    let seen = ReplicaView::Report(Box::new(report.clone()));
                     self.replicas.insert(report.id, seen);
                 }
                 (Some(id), Err(error)) => {
-                    let unreachable = Seen::Unreachable(error.to_string());
+                    let unreachable = ReplicaView::Unreachable(error.to_string());
                     self.replicas.entry(*id).or_insert(unreachable);
                 }
                 (None, Err(error)) => {
@@ -183,7 +183,7 @@ impl ClusterView {
                 .map(|http| (http, None)),
         );
         for member in self.members() {
-            let known = matches!(self.replicas.get(&member.id), Some(Seen::Report(_)));
+            let known = matches!(self.replicas.get(&member.id), Some(ReplicaView::Report(_)));
             if let Some(http) = member.http.as_ref()
                 && !known
                 && !asked.contains(http)
@@ -207,7 +207,7 @@ impl ClusterView {
         let ids: Vec<u16> = members.map(|member| member.id).collect();
         for id in ids {
             self.replicas.entry(id).or_insert_with(|| {
-                Seen::Unreachable("none of the replicas asked is connected to it".to_owned())
+                ReplicaView::Unreachable("none of the replicas asked is connected to it".to_owned())
             });
         }
     }
@@ -215,8 +215,8 @@ impl ClusterView {
     /// All reports.
     pub fn reports(&self) -> impl Iterator<Item = &Report> {
         self.replicas.values().filter_map(|seen| match seen {
-            Seen::Report(report) => Some(report.as_ref()),
-            Seen::Unreachable(_) => None,
+            ReplicaView::Report(report) => Some(report.as_ref()),
+            ReplicaView::Unreachable(_) => None,
         })
     }
 
@@ -277,8 +277,8 @@ impl ClusterView {
     pub fn why_no_leader(&self) -> String {
         if self.reports().next().is_none() {
             let silent = self.replicas.values().filter_map(|seen| match seen {
-                Seen::Report(_) => None,
-                Seen::Unreachable(reason) => Some(reason),
+                ReplicaView::Report(_) => None,
+                ReplicaView::Unreachable(reason) => Some(reason),
             });
             let reasons: Vec<&str> = silent
                 .chain(self.strangers.values())
@@ -293,11 +293,11 @@ impl ClusterView {
             .replicas
             .iter()
             .map(|(id, seen)| match seen {
-                Seen::Report(report) if report.met_http.is_some() => {
+                ReplicaView::Report(report) if report.met_http.is_some() => {
                     format!("replica {id} is no member yet")
                 }
-                Seen::Report(report) => format!("replica {id} is {}", report.role),
-                Seen::Unreachable(_) => format!("replica {id} is unreachable"),
+                ReplicaView::Report(report) => format!("replica {id} is {}", report.role),
+                ReplicaView::Unreachable(_) => format!("replica {id} is unreachable"),
             })
             .collect();
         let barred = self.barred.values().map(|why| format!("; {why}"));

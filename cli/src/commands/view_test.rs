@@ -1,6 +1,6 @@
 //! Asking replicas made of a few lines: who is found, and that nothing is asked for twice which may
 //! have been carried out.
-use super::{ClusterView, Seen, Target, ask_leader, gather_with_leader};
+use super::{ClusterView, ReplicaView, Target, ask_leader, gather_with_leader};
 use crate::commands::ask::{self, AskError, TlsFlags};
 use crate::commands::backup::naming_stale;
 use quorumwire_interfaces::ReplicaId;
@@ -121,7 +121,7 @@ fn any_replica_leads_to_all_others() {
     let view = ClusterView::gather(&target(&follower)).unwrap();
     assert_eq!(view.leader().unwrap().id, 1);
     assert_eq!(view.reports().count(), 2);
-    assert!(matches!(view.replicas[&2], Seen::Unreachable(_)));
+    assert!(matches!(view.replicas[&2], ReplicaView::Unreachable(_)));
     assert!(view.strangers.is_empty());
 }
 
@@ -292,7 +292,7 @@ fn who_waits_to_be_taken_in_leads_to_the_cluster_that_it_met() {
     };
     let view = ClusterView::gather(&target(&joining)).unwrap();
     assert_eq!(view.leader().map(|leader| leader.id), Some(1));
-    assert!(matches!(view.replicas[&3], Seen::Report(_)));
+    assert!(matches!(view.replicas[&3], ReplicaView::Report(_)));
     // And where there is no leader: why.
     joining.report.lock().unwrap().met_http = Some("127.0.0.1:1".to_owned());
     let view = ClusterView::gather(&target(&joining)).unwrap();

@@ -1,5 +1,5 @@
 //! What a replica says, and what follows from it.
-use super::link::{Ask, State};
+use super::link::{RequestKind, State};
 use super::{FOLLOW_PAUSE, Kind, LinkId, Machine, REFUSED_IN_A_ROW_MAX, Since, Ticket};
 use crate::Error;
 use quorumwire_wire::client::{
@@ -156,13 +156,15 @@ impl Machine {
         link.was_of_use |= ask.is_some();
         link.refused_in_a_row = 0;
         match ask {
-            Some(Ask::Opening) => self.session.opened(now),
-            Some(Ask::Pending(ticket)) if self.pending.contains_key(&ticket) => {
+            Some(RequestKind::Opening) => self.session.opened(now),
+            Some(RequestKind::Pending(ticket)) if self.pending.contains_key(&ticket) => {
                 self.counters.answered += 1;
                 self.counters.answered_repeated += u64::from(repeated);
                 self.finish(ticket, Ok(answer));
             }
-            Some(Ask::Pending(_) | Ask::Ping) | None => self.counters.not_awaited += 1,
+            Some(RequestKind::Pending(_) | RequestKind::Ping) | None => {
+                self.counters.not_awaited += 1;
+            }
         }
     }
 
@@ -183,13 +185,15 @@ impl Machine {
         let is_enough = link.refused_in_a_row >= REFUSED_IN_A_ROW_MAX;
         self.counters.refused += u64::from(ask.is_some());
         match ask {
-            Some(Ask::Opening) => {
+            Some(RequestKind::Opening) => {
                 let wait = self.wait(self.failures);
                 self.session.refused(now + wait);
                 self.failure.clone_from(&text);
             }
-            Some(Ask::Pending(ticket)) => self.refused_one(now, ticket, refused.reason(), text),
-            Some(Ask::Ping) | None => self.counters.not_awaited += 1,
+            Some(RequestKind::Pending(ticket)) => {
+                self.refused_one(now, ticket, refused.reason(), text);
+            }
+            Some(RequestKind::Ping) | None => self.counters.not_awaited += 1,
         }
         if is_enough {
             return Err("it refuses everything".to_owned());

@@ -19,9 +19,9 @@ pub enum State {
     Up,
 }
 
-/// Something asked.
+/// What a request is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Ask {
+pub enum RequestKind {
     Opening,
     Pending(Ticket),
     Ping,
@@ -45,7 +45,7 @@ pub struct Link {
     /// To be sent.
     pub out: Vec<u8>,
     next_request: u64,
-    asked: BTreeMap<u64, Ask>,
+    asked: BTreeMap<u64, RequestKind>,
     /// Came and is no whole frame yet: at most one frame and what came with its end.
     rest: Vec<u8>,
 }
@@ -94,23 +94,23 @@ impl Link {
     }
 
     /// Asks for something.
-    pub fn ask(&mut self, now: Since, ask: Ask, body: Body, attachment: &[u8]) {
+    pub fn ask(&mut self, now: Since, kind: RequestKind, body: Body, attachment: &[u8]) {
         if self.asked.is_empty() {
             self.moved_at = now;
         }
         let request = self.next_request;
         self.next_request += 1;
-        self.asked.insert(request, ask);
+        self.asked.insert(request, kind);
         self.write(request, body, attachment);
     }
 
     /// What an answer with this number is for.
-    pub fn answered(&mut self, request: u64) -> Option<Ask> {
+    pub fn answered(&mut self, request: u64) -> Option<RequestKind> {
         self.asked.remove(&request)
     }
 
     /// What will not be answered.
-    pub fn take_asked(&mut self) -> impl Iterator<Item = Ask> + use<> {
+    pub fn take_asked(&mut self) -> impl Iterator<Item = RequestKind> + use<> {
         std::mem::take(&mut self.asked).into_values()
     }
 

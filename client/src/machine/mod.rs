@@ -15,7 +15,7 @@ mod tests;
 
 use crate::settings::{Account, Settings};
 use crate::{Counters, Error};
-use link::{Ask, Link, State};
+use link::{Link, RequestKind, State};
 use quorumwire_wire::client::{self, from_client::Body};
 use quorumwire_wire::limits::SESSION_COMMAND_BYTES_MAX;
 use rand::{RngExt as _, SeedableRng as _};
@@ -285,10 +285,10 @@ impl Machine {
         };
         for ask in link.take_asked() {
             match ask {
-                Ask::Ping => {}
+                RequestKind::Ping => {}
                 // It is not sent again: whether it was taken is not known.
-                Ask::Opening => self.session.discard(),
-                Ask::Pending(ticket) => {
+                RequestKind::Opening => self.session.discard(),
+                RequestKind::Pending(ticket) => {
                     if let Some(pending) = self.pending.get_mut(&ticket) {
                         pending.is_out = false;
                         pending.is_doubtful |= pending.kind == Kind::Command;
@@ -380,7 +380,7 @@ impl Machine {
         for link in [&mut self.link, &mut self.challenger] {
             let Some(link) = link else { continue };
             if link.state == State::Up && link.wants_ping(now, PING_AFTER) {
-                link.ask(now, Ask::Ping, Body::Ping(client::Ping {}), b"");
+                link.ask(now, RequestKind::Ping, Body::Ping(client::Ping {}), b"");
             }
             if !link.out.is_empty() {
                 let bytes = std::mem::take(&mut link.out);
@@ -432,7 +432,7 @@ impl Machine {
         let name = self.session.open(&mut self.names);
         self.counters.sessions += 1;
         if let Some(link) = &mut self.link {
-            link.ask(now, Ask::Opening, name.submit(), b"");
+            link.ask(now, RequestKind::Opening, name.submit(), b"");
         }
     }
 
@@ -467,7 +467,7 @@ impl Machine {
             pending.is_out = true;
             pending.sendings += 1;
             pending.asked = link.replica;
-            link.ask(now, Ask::Pending(*ticket), body, &pending.bytes);
+            link.ask(now, RequestKind::Pending(*ticket), body, &pending.bytes);
         }
         for ticket in greeted {
             self.finish(ticket, Ok(Vec::new()));

@@ -32,7 +32,7 @@ fn settings() -> Settings {
 
 /// A request as a replica whose plane is off hands it to its host.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Asked {
+struct HostRequest {
     to: SocketAddr,
     session: u64,
     sequence: u64,
@@ -44,9 +44,9 @@ struct Asked {
 const FLAGS_AT: usize = 5;
 const BLIND: u8 = 2;
 
-struct Sent(Vec<Vec<u8>>);
+struct SentDatagrams(Vec<Vec<u8>>);
 
-impl Outbox for Sent {
+impl Outbox for SentDatagrams {
     fn send(&mut self, _to: SocketAddr, datagram: &[u8]) {
         self.0.push(datagram.to_vec());
     }
@@ -112,7 +112,7 @@ impl World {
     }
 
     /// What the client has sent since the last look, and what it sends when it is told which cluster this is.
-    fn asked(&mut self) -> Vec<Asked> {
+    fn asked(&mut self) -> Vec<HostRequest> {
         let mut asked = self.asked_of_planes();
         for (to, answer) in self.told() {
             self.deliver(to, &answer);
@@ -135,7 +135,7 @@ impl World {
     }
 
     /// What the engine takes of what was sent.
-    fn asked_of_planes(&mut self) -> Vec<Asked> {
+    fn asked_of_planes(&mut self) -> Vec<HostRequest> {
         let mut asked = Vec::new();
         let (questions, requests) = std::mem::take(&mut self.requests.out)
             .into_iter()
@@ -144,7 +144,7 @@ impl World {
         let requests: Vec<(SocketAddr, Vec<u8>)> = requests;
         for (to, datagram) in requests {
             let from = SocketAddr::from(([192, 0, 2, 99], 1));
-            let mut nothing = Sent(Vec::new());
+            let mut nothing = SentDatagrams(Vec::new());
             self.engine
                 .receive(from, &datagram, &mut nothing, &mut |event| {
                     if let PlaneEvent::Request {
@@ -155,7 +155,7 @@ impl World {
                     } = event
                     {
                         let payload = payload.to_vec();
-                        asked.push(Asked {
+                        asked.push(HostRequest {
                             to,
                             session,
                             sequence,
@@ -170,7 +170,7 @@ impl World {
 
     fn answer(
         &mut self,
-        asked: &Asked,
+        asked: &HostRequest,
         refused: Option<Reason>,
         fragment: bool,
         payload: &[u8],
@@ -184,7 +184,7 @@ impl World {
             fragment,
             payload,
         };
-        let mut sent = Sent(Vec::new());
+        let mut sent = SentDatagrams(Vec::new());
         self.engine.answer(&answer, &mut sent);
         sent.0.pop().unwrap()
     }
@@ -193,12 +193,12 @@ impl World {
         self.requests.receive(self.now, from, datagram);
     }
 
-    fn done(&mut self, asked: &Asked, payload: &[u8]) {
+    fn done(&mut self, asked: &HostRequest, payload: &[u8]) {
         let answer = self.answer(asked, None, false, payload);
         self.deliver(asked.to, &answer);
     }
 
-    fn refused(&mut self, asked: &Asked, reason: Reason) {
+    fn refused(&mut self, asked: &HostRequest, reason: Reason) {
         let answer = self.answer(asked, Some(reason), false, WHY.as_bytes());
         self.deliver(asked.to, &answer);
     }
@@ -220,7 +220,7 @@ fn answers_find_their_commands_and_others_are_dropped() {
     assert!(asked[0].session == asked[1].session && asked[0].session != 0);
     world.done(&asked[1], b"two");
     world.done(&asked[1], b"again");
-    let other = Asked {
+    let other = HostRequest {
         session: asked[0].session ^ 1,
         ..asked[0].clone()
     };

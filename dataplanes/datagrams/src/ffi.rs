@@ -11,7 +11,7 @@ pub const BATCH_MAX: usize = 32;
 
 /// A datagram that has come in.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrived {
+pub struct IncomingDatagram {
     /// Who sent it; `None` if the system says nothing that is an IP address.
     pub from: Option<SocketAddr>,
     /// Its bytes, as far as they fit.
@@ -22,7 +22,7 @@ pub struct Arrived {
 
 /// A datagram that is to go out.
 #[derive(Clone, Copy, Debug)]
-pub struct Leaving<'a> {
+pub struct OutgoingDatagram<'a> {
     /// To whom.
     pub to: SocketAddr,
     /// Its bytes.
@@ -33,7 +33,7 @@ pub struct Leaving<'a> {
 pub fn receive(
     socket: BorrowedFd<'_>,
     places: &mut [&mut [u8]],
-    arrived: &mut Vec<Arrived>,
+    arrived: &mut Vec<IncomingDatagram>,
 ) -> io::Result<()> {
     arrived.clear();
     let count = places.len().min(BATCH_MAX);
@@ -63,7 +63,7 @@ pub fn receive(
     let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
     for at in 0..received.min(count) {
         let message = &messages[at];
-        arrived.push(Arrived {
+        arrived.push(IncomingDatagram {
             from: decode(&addresses[at]),
             bytes: (message.msg_len as usize).min(places[at].len()),
             cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
@@ -74,7 +74,11 @@ pub fn receive(
 
 /// Sends at most [`BATCH_MAX`] datagrams without waiting; how many went out. An error is the first
 /// one's. `ipv6` says that the socket is one of IPv6, which reaches IPv4 addresses as mapped ones.
-pub fn send(socket: BorrowedFd<'_>, ipv6: bool, leaving: &[Leaving<'_>]) -> io::Result<usize> {
+pub fn send(
+    socket: BorrowedFd<'_>,
+    ipv6: bool,
+    leaving: &[OutgoingDatagram<'_>],
+) -> io::Result<usize> {
     let count = leaving.len().min(BATCH_MAX);
     // SAFETY: all three are plain C structures for which zero bytes are a value.
     let mut addresses: [libc::sockaddr_storage; BATCH_MAX] = unsafe { zeroed() };

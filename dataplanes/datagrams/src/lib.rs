@@ -2,7 +2,7 @@
 //! network does with them. What is in a datagram is the plane's.
 mod ffi;
 
-use ffi::{Arrived, BATCH_MAX, Leaving};
+use ffi::{BATCH_MAX, IncomingDatagram, OutgoingDatagram};
 use quorumwire_fastpath::Outbox;
 use quorumwire_interfaces::counters;
 use socket2::SockRef;
@@ -37,7 +37,7 @@ counters! {
 /// Where datagrams come in.
 pub struct Incoming {
     places: Vec<u8>,
-    arrived: Vec<Arrived>,
+    arrived: Vec<IncomingDatagram>,
 }
 
 impl Default for Incoming {
@@ -158,7 +158,7 @@ impl Datagrams {
         let mut leaving = Vec::with_capacity(self.waiting.len());
         let mut start = 0;
         for (to, end) in &self.waiting {
-            leaving.push(Leaving {
+            leaving.push(OutgoingDatagram {
                 to: *to,
                 bytes: &self.bytes[start..*end],
             });

@@ -25,9 +25,9 @@ pub struct PlaneKind {
     /// Its own options, which begin with its name unless others may have the same.
     pub options: &'static [PlaneOption],
     /// What the options that were given say together.
-    pub check: fn(&Asked<'_>) -> Result<(), NotAllowed>,
+    pub check: fn(&KindOptions<'_>) -> Result<(), NotAllowed>,
     /// Planes that are bound, off and without keys.
-    pub open: fn(&Asked<'_>, Opening) -> Result<Opened, NotOpened>,
+    pub open: fn(&KindOptions<'_>, PlaneSetup) -> Result<OpenPlanes, NotOpened>,
     /// What its process keeps when it gives up all other rights.
     pub capabilities: fn() -> CapabilitySet,
     /// Most descriptors that one has open.
@@ -58,7 +58,7 @@ impl Eq for PlaneKind {}
 
 /// Whether a server wants a plane of this kind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Wanted {
+pub enum Demand {
     /// It does not.
     No,
     /// If it can run here.
@@ -67,11 +67,11 @@ pub enum Wanted {
     Yes,
 }
 
-/// What was asked for.
+/// What a server's options say of a kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct KindOptions<'a> {
     /// Whether it is this kind.
-    pub wanted: Wanted,
+    pub demand: Demand,
     /// Where the plane is to listen.
     pub listen: SocketAddr,
     /// The kind's own options.
@@ -79,7 +79,7 @@ pub struct Asked<'a> {
 }
 
 /// What planes are opened with.
-pub struct Opening {
+pub struct PlaneSetup {
     /// The logs that they serve, each one of them. The first listens where it was asked for, each other one
     /// at the port behind that of the one before.
     pub groups: Vec<GroupId>,
@@ -93,34 +93,34 @@ pub struct Opening {
     pub note: Arc<Note>,
 }
 
-impl Opening {
-    /// The logs, each with its place among them.
-    pub fn places(&self) -> impl Iterator<Item = (u16, GroupId)> + use<> {
+impl PlaneSetup {
+    /// The logs, each with its number among them.
+    pub fn numbered(&self) -> impl Iterator<Item = (u16, GroupId)> + use<> {
         (0..).zip(self.groups.clone())
     }
 }
 
-/// The address of the plane at this place among those that were asked for at `first`. A port that is to be a
-/// free one is that for all.
+/// The address of the plane with this number; number 0 has `first`. A port that is to be a free one is that
+/// for all.
 #[must_use]
-pub fn address_at(first: SocketAddr, place: u16) -> SocketAddr {
+pub fn address_at(first: SocketAddr, number: u16) -> SocketAddr {
     let port = match first.port() {
         0 => 0,
-        port => port.saturating_add(place),
+        port => port.saturating_add(number),
     };
     SocketAddr::new(first.ip(), port)
 }
 
 /// Planes before the server has them.
-pub struct Opened {
+pub struct OpenPlanes {
     /// One for each group.
-    pub planes: Vec<OpenedPlane>,
+    pub planes: Vec<OpenPlane>,
     /// Where they run, in words, if it could be in several places.
     pub runs: Option<String>,
 }
 
 /// One of them.
-pub struct OpenedPlane {
+pub struct OpenPlane {
     /// The plane.
     pub plane: Box<dyn DataPlane>,
     /// Where others reach it.

@@ -1,7 +1,7 @@
 //! What a server has to know of this kind of plane.
 use crate::{COUNTERS, Options, SocketPlane, endpoint_at, window_max};
 use quorumwire_plane_door::{
-    Asked, NotOpened, Opened, OpenedPlane, Opening, PlaneKind, address_at,
+    KindOptions, NotOpened, OpenPlane, OpenPlanes, PlaneKind, PlaneSetup, address_at,
 };
 use rustix::thread::CapabilitySet;
 use std::io;
@@ -27,11 +27,11 @@ pub static KIND: PlaneKind = PlaneKind {
 /// Its socket, and the one by which it answers memcached clients.
 const DESCRIPTORS_MAX: usize = 2;
 
-fn open(asked: &Asked<'_>, opening: Opening) -> Result<Opened, NotOpened> {
-    let (ring_slots, advertised) = (opening.ring_slots, opening.advertised);
-    let groups = opening.places();
-    let mut datagrams = opening.datagrams;
-    let mut open_one = |listen: SocketAddr, place: u16, group| -> io::Result<OpenedPlane> {
+fn open(kind_options: &KindOptions<'_>, setup: PlaneSetup) -> Result<OpenPlanes, NotOpened> {
+    let (ring_slots, advertised) = (setup.ring_slots, setup.advertised);
+    let groups = setup.numbered();
+    let mut datagrams = setup.datagrams;
+    let mut open_one = |listen: SocketAddr, number: u16, group| -> io::Result<OpenPlane> {
         let options = Options {
             group,
             ring_slots,
@@ -41,21 +41,21 @@ fn open(asked: &Asked<'_>, opening: Opening) -> Result<Opened, NotOpened> {
         if let Some(memcached) = datagrams.take() {
             plane.serve_memcached(memcached);
         }
-        let advertised = advertised.map(|first| address_at(first, place));
-        Ok(OpenedPlane {
+        let advertised = advertised.map(|first| address_at(first, number));
+        Ok(OpenPlane {
             endpoint: endpoint_at(advertised.unwrap_or(plane.local_address()?)),
             wakes: plane.as_fd().as_raw_fd(),
             plane: Box::new(plane),
         })
     };
     let mut planes = Vec::new();
-    for (place, group) in groups {
-        let listen = address_at(asked.listen, place);
-        let opened = open_one(listen, place, group).map_err(|error| NotOpened {
+    for (number, group) in groups {
+        let listen = address_at(kind_options.listen, number);
+        let opened = open_one(listen, number, group).map_err(|error| NotOpened {
             option: "listen-plane".to_owned(),
             text: format!("cannot listen on {listen}: {error}"),
         })?;
         planes.push(opened);
     }
-    Ok(Opened { planes, runs: None })
+    Ok(OpenPlanes { planes, runs: None })
 }

@@ -1,7 +1,7 @@
 //! Deadlines that the programs are told. The time since boot that they see is the kernel's; in a time
 //! namespace (`time_namespaces(7)`) a process sees another one.
+use crate::kernel_registers::KernelRegisters;
 use crate::mutants::mutant;
-use crate::place::KernelPlace;
 use quorumwire_interfaces::PlaneError;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
@@ -17,11 +17,11 @@ pub struct KernelsClock {
 }
 
 impl KernelsClock {
-    pub fn of(place: &KernelPlace) -> Result<Self, PlaneError> {
+    pub fn of(registers: &KernelRegisters) -> Result<Self, PlaneError> {
         let mut comparisons = Vec::with_capacity(COMPARISONS);
         for _ in 0..COMPARISONS {
             let before = own_nanoseconds();
-            let kernels = nanoseconds(place.kernels_time()?);
+            let kernels = nanoseconds(registers.kernels_time()?);
             comparisons.push((before, kernels, own_nanoseconds()));
         }
         let clock = Self::by(&comparisons);

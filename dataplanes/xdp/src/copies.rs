@@ -2,7 +2,7 @@
 //! `bpf/order.h` needs, else by a program behind the receive path (`bpf/clone.bpf.c`), which is loaded only
 //! then. A trial takes two of the kernel's grace periods, some 20 ms, so it runs beside the host, on a thread
 //! of its own.
-use crate::ffi::{Hook, Mapped, attach, run_live, wait_for_programs};
+use crate::ffi::{Hook, MapMemory, attach, run_live, wait_for_programs};
 use crate::load::{configure, failed, load, map, program};
 use crate::shared::{
     COPIES_BY_BROADCAST, COPIES_BY_CLONE, Config, TRIAL_FRAMES_MAX, Trial, TrialHead,
@@ -134,7 +134,7 @@ pub struct Ways {
     config: Config,
     interface: u32,
     by: MapHandle,
-    trial: Mapped,
+    trial: MapMemory,
     try_copies: OwnedFd,
     /// The plane's, which the program that clones shares.
     maps: Vec<(String, MapHandle)>,
@@ -167,7 +167,7 @@ impl Ways {
             config,
             interface,
             by: map(plane, "copies_by")?,
-            trial: Mapped::new(map(plane, "trial")?.as_fd(), 0, size_of::<Trial>())?,
+            trial: MapMemory::new(map(plane, "trial")?.as_fd(), 0, size_of::<Trial>())?,
             try_copies: try_copies.as_fd().try_clone_to_owned()?,
             maps,
             clones: None,

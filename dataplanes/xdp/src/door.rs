@@ -9,8 +9,8 @@ use crate::refused::{Blames, Refused, capabilities_needed};
 use crate::{COUNTERS, XdpPlane, take_complaints};
 use quorumwire_fastpath::{Options, endpoint_at, window_max};
 use quorumwire_plane_door::{
-    Asked, NotAllowed, NotOpened, Opened, OpenedPlane, Opening, OptionKind, OtherEnd, PlaneKind,
-    PlaneOption, Remains, Unset, Values, Wanted, address_at,
+    Demand, KindOptions, NotAllowed, NotOpened, OpenPlane, OpenPlanes, OptionKind, OtherEnd,
+    PlaneKind, PlaneOption, PlaneSetup, Remains, Unset, Values, address_at,
 };
 use std::net::UdpSocket;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -131,29 +131,29 @@ const OPTIONS: [PlaneOption; 6] = [
     },
 ];
 
-fn check(asked: &Asked<'_>) -> Result<(), NotAllowed> {
+fn check(kind_options: &KindOptions<'_>) -> Result<(), NotAllowed> {
     let refuse = |option, allowed| Err(NotAllowed { option, allowed });
-    let given = |option| asked.values.text(option).is_some();
-    let is_by_name = asked.wanted == Wanted::Yes;
-    if is_by_name && asked.listen.ip().is_unspecified() {
+    let given = |option| kind_options.values.text(option).is_some();
+    let is_by_name = kind_options.demand == Demand::Yes;
+    if is_by_name && kind_options.listen.ip().is_unspecified() {
         return refuse(
             "listen-plane",
             "the address of one network interface, such as 10.0.0.1:7401: the plane xdp runs in its driver",
         );
     }
-    if asked.wanted == Wanted::No {
+    if kind_options.demand == Demand::No {
         const NOTHING: &str = "nothing, unless `plane` is xdp or auto";
         if given(INTERFACE) {
             return refuse(INTERFACE, NOTHING);
         }
-        if attachment(asked.values).vlan != 0 {
+        if attachment(kind_options.values).vlan != 0 {
             return refuse(VLAN, "0, unless `plane` is xdp or auto");
         }
         if given(QUEUE) {
             return refuse(QUEUE, NOTHING);
         }
     }
-    if given(MULTICAST) && !(is_by_name && asked.listen.is_ipv4()) {
+    if given(MULTICAST) && !(is_by_name && kind_options.listen.is_ipv4()) {
         return refuse(
             MULTICAST,
             "nothing, unless `plane` is xdp and `listen-plane` an IPv4 address",
@@ -180,40 +180,43 @@ fn meant<T: Default, const N: usize>(words: [(&str, T); N], given: Option<&str>)
         .unwrap_or_default()
 }
 
-fn open(asked: &Asked<'_>, opening: Opening) -> Result<Opened, NotOpened> {
-    open_all(asked, opening).map_err(|refused| NotOpened {
-        option: blamed(asked, refused.blames),
+fn open(kind_options: &KindOptions<'_>, setup: PlaneSetup) -> Result<OpenPlanes, NotOpened> {
+    open_all(kind_options, setup).map_err(|refused| NotOpened {
+        option: blamed(kind_options, refused.blames),
         text: refused.text,
     })
 }
 
-fn open_all(asked: &Asked<'_>, opening: Opening) -> Result<Opened, Refused> {
+fn open_all(kind_options: &KindOptions<'_>, setup: PlaneSetup) -> Result<OpenPlanes, Refused> {
     let sizes = Sizes {
-        groups: u32::try_from(opening.groups.len()).unwrap_or(u32::MAX),
-        ring_slots: opening.ring_slots,
+        groups: u32::try_from(setup.groups.len()).unwrap_or(u32::MAX),
+        ring_slots: setup.ring_slots,
     };
-    let groups = opening.places();
-    let (interface, how) = (asked.values.text(INTERFACE), attachment(asked.values));
-    let shared = Arc::new(Shared::new(interface, sizes, how, opening.note));
-    let mut datagrams = opening.datagrams;
+    let groups = setup.numbered();
+    let (interface, how) = (
+        kind_options.values.text(INTERFACE),
+        attachment(kind_options.values),
+    );
+    let shared = Arc::new(Shared::new(interface, sizes, how, setup.note));
+    let mut datagrams = setup.datagrams;
     let (mut planes, mut runs) = (Vec::new(), None);
-    for (place, group) in groups {
+    for (number, group) in groups {
         let options = Options {
             group,
             ring_slots: sizes.ring_slots,
             window: window_max(1).min(sizes.ring_slots),
         };
-        let plane = XdpPlane::on(&shared, address_at(asked.listen, place), options)?;
-        let plane = steered(plane, datagrams.take(), asked.values.parsed(QUEUE))?;
-        let advertised = opening.advertised.map(|first| address_at(first, place));
+        let plane = XdpPlane::on(&shared, address_at(kind_options.listen, number), options)?;
+        let plane = steered(plane, datagrams.take(), kind_options.values.parsed(QUEUE))?;
+        let advertised = setup.advertised.map(|first| address_at(first, number));
         runs.get_or_insert_with(|| plane.described().to_owned());
-        planes.push(OpenedPlane {
+        planes.push(OpenPlane {
             endpoint: endpoint_at(advertised.unwrap_or(plane.local_address()?)),
             wakes: plane.as_fd().as_raw_fd(),
             plane: Box::new(plane),
         });
     }
-    Ok(Opened { planes, runs })
+    Ok(OpenPlanes { planes, runs })
 }
 
 /// One that answers memcached clients, and whose packets come by a receive queue of its own, if that was
@@ -233,7 +236,7 @@ fn steered(
 }
 
 /// Which option has to be another one.
-fn blamed(asked: &Asked<'_>, blames: Blames) -> String {
+fn blamed(kind_options: &KindOptions<'_>, blames: Blames) -> String {
     let option = match blames {
         Blames::Interface => INTERFACE,
         Blames::Address => "listen-plane",
@@ -243,10 +246,10 @@ fn blamed(asked: &Asked<'_>, blames: Blames) -> String {
         Blames::Multicast => MULTICAST,
         Blames::System => return "plane: xdp cannot run here".to_owned(),
     };
-    match asked.values.text(option) {
+    match kind_options.values.text(option) {
         Some(given) => format!("{option}: {given}"),
         None if blames == Blames::Interface || blames == Blames::Address => {
-            format!("listen-plane: {}", asked.listen)
+            format!("listen-plane: {}", kind_options.listen)
         }
         None => option.to_owned(),
     }
@@ -263,10 +266,10 @@ mod tests {
             .collect()
     }
 
-    fn asked<'a>(wanted: Wanted, listen: &str, values: &'a Values) -> Asked<'a> {
+    fn kind_options<'a>(demand: Demand, listen: &str, values: &'a Values) -> KindOptions<'a> {
         let listen = listen.parse().expect("an address");
-        Asked {
-            wanted,
+        KindOptions {
+            demand,
             listen,
             values,
         }
@@ -274,12 +277,12 @@ mod tests {
 
     /// The option that is refused.
     fn refused(
-        wanted: Wanted,
+        demand: Demand,
         listen: &str,
         given: &[(&'static str, &str)],
     ) -> Option<&'static str> {
         let values = values(given);
-        check(&asked(wanted, listen, &values))
+        check(&kind_options(demand, listen, &values))
             .err()
             .map(|it| it.option)
     }
@@ -314,27 +317,27 @@ mod tests {
         let one = "10.0.0.1:7401";
         let interface = (INTERFACE, "eth0");
         for given in [interface, (VLAN, "1"), (QUEUE, "0")] {
-            assert_eq!(refused(Wanted::No, one, &[given]), Some(given.0));
-            for wanted in [Wanted::IfPossible, Wanted::Yes] {
+            assert_eq!(refused(Demand::No, one, &[given]), Some(given.0));
+            for wanted in [Demand::IfPossible, Demand::Yes] {
                 assert_eq!(refused(wanted, one, &[given]), None);
             }
         }
-        assert_eq!(refused(Wanted::No, one, &[(VLAN, "0")]), None);
-        assert_eq!(refused(Wanted::No, one, &[(MODE, "generic")]), None);
-        assert_eq!(refused(Wanted::Yes, "0.0.0.0:1", &[]), Some("listen-plane"));
-        assert_eq!(refused(Wanted::IfPossible, "0.0.0.0:1", &[]), None);
+        assert_eq!(refused(Demand::No, one, &[(VLAN, "0")]), None);
+        assert_eq!(refused(Demand::No, one, &[(MODE, "generic")]), None);
+        assert_eq!(refused(Demand::Yes, "0.0.0.0:1", &[]), Some("listen-plane"));
+        assert_eq!(refused(Demand::IfPossible, "0.0.0.0:1", &[]), None);
         let group = (MULTICAST, "239.1.2.3");
-        assert_eq!(refused(Wanted::Yes, one, &[group]), None);
-        assert_eq!(refused(Wanted::Yes, "[::1]:1", &[group]), Some(MULTICAST));
-        assert_eq!(refused(Wanted::IfPossible, one, &[group]), Some(MULTICAST));
+        assert_eq!(refused(Demand::Yes, one, &[group]), None);
+        assert_eq!(refused(Demand::Yes, "[::1]:1", &[group]), Some(MULTICAST));
+        assert_eq!(refused(Demand::IfPossible, one, &[group]), Some(MULTICAST));
     }
 
     #[test]
     fn the_option_in_the_way_is_named_with_what_was_given() {
         let given = values(&[(INTERFACE, "eth0"), (QUEUE, "3"), (MODE, "driver")]);
-        let with = asked(Wanted::Yes, "10.0.0.1:7401", &given);
+        let with = kind_options(Demand::Yes, "10.0.0.1:7401", &given);
         let none = Values::default();
-        let without = asked(Wanted::Yes, "10.0.0.1:7401", &none);
+        let without = kind_options(Demand::Yes, "10.0.0.1:7401", &none);
         for (blames, option, bare) in [
             (
                 Blames::Interface,

@@ -66,16 +66,16 @@ const CACHE_LINE_BYTES: usize = 64;
 
 /// A part of an array map in this process's memory. Programs write it at any time, so nothing here gives out
 /// references but to payloads that are not written again before the host releases them.
-pub struct Mapped {
+pub struct MapMemory {
     start: NonNull<u8>,
     bytes: usize,
     /// Of the part within its first page.
     offset: usize,
 }
 // SAFETY: the memory belongs to no thread.
-unsafe impl Send for Mapped {}
+unsafe impl Send for MapMemory {}
 
-impl Mapped {
+impl MapMemory {
     /// So many bytes of a map, from a place on that is a multiple of eight.
     pub fn new(map: BorrowedFd<'_>, from: usize, bytes: usize) -> io::Result<Self> {
         assert!(from.is_multiple_of(8));
@@ -160,7 +160,7 @@ impl Mapped {
     }
 }
 
-impl Drop for Mapped {
+impl Drop for MapMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nobody borrows from it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.offset + self.bytes) };

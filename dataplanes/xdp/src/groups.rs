@@ -1,5 +1,5 @@
 //! The programs that planes of several groups share: one attachment to each network interface.
-use crate::interface::{Found, Wanted};
+use crate::interface::{InterfaceChoice, PlaneInterfaces};
 use crate::links::Links;
 use crate::load::{Attachment, Programs, Sizes};
 use crate::refused::{Blames, Refused};
@@ -34,7 +34,11 @@ impl Shared {
     }
 
     /// The programs at an interface: those that a neighbour has loaded, or new ones.
-    pub fn programs_at(&self, to: &Found, blames: Blames) -> Result<Arc<Programs>, Refused> {
+    pub fn programs_at(
+        &self,
+        to: &PlaneInterfaces,
+        blames: Blames,
+    ) -> Result<Arc<Programs>, Refused> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|one| one.strong_count() > 0);
         for one in all.iter().filter_map(Weak::upgrade) {
@@ -82,7 +86,7 @@ impl XdpInterface {
             );
             return Err(Refused::new(Blames::System, text));
         }
-        let wanted = Wanted::new(address, name, how.vlan);
+        let wanted = InterfaceChoice::new(address, name, how.vlan);
         let links = Links::new()?;
         let found = wanted.find_usable(&links.all()?, &links)?;
         let sizes = Sizes { groups, ring_slots };

@@ -13,7 +13,7 @@ const IPV6_BYTES: usize = 40;
 const UDP_BYTES: usize = 8;
 
 /// Which interface is wanted.
-pub struct Wanted {
+pub struct InterfaceChoice {
     address: IpAddr,
     /// Of the one that carries the packets. None: the one that has the address.
     name: Option<String>,
@@ -23,7 +23,7 @@ pub struct Wanted {
 
 /// Where a plane can run.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Found {
+pub struct PlaneInterfaces {
     /// Its packets come in and leave there.
     pub carrier: Interface,
     /// Has its address; to neighbours its packets are from and to this one. Another one than the carrier only
@@ -33,7 +33,7 @@ pub struct Found {
     pub instead: Option<String>,
 }
 
-impl Found {
+impl PlaneInterfaces {
     /// Whether programs that were loaded for the one do for the other.
     pub fn is_same(&self, other: &Self) -> bool {
         self.carrier.index == other.carrier.index
@@ -59,7 +59,7 @@ fn check_vlan(number: u16) -> Result<(), Refused> {
     Err(Refused::new(Blames::Interface, text))
 }
 
-impl Wanted {
+impl InterfaceChoice {
     pub fn new(address: IpAddr, name: Option<&str>, vlan: u16) -> Self {
         Self {
             address,
@@ -77,13 +77,17 @@ impl Wanted {
     }
 
     /// The one of them that is wanted, if the plane can run there and meets its packets.
-    pub fn find_usable(&self, all: &[Interface], links: &Links) -> Result<Found, Refused> {
+    pub fn find_usable(
+        &self,
+        all: &[Interface],
+        links: &Links,
+    ) -> Result<PlaneInterfaces, Refused> {
         check_vlan(self.vlan)?;
         self.check_tags(self.find(all)?, links)
     }
 
     /// The one of them that is wanted, if it is fit for the plane.
-    fn find(&self, all: &[Interface]) -> Result<Found, Refused> {
+    fn find(&self, all: &[Interface]) -> Result<PlaneInterfaces, Refused> {
         let refused = |text| Refused::new(self.blames(), text);
         let is_wanted = |one: &&Interface| match &self.name {
             Some(name) => one.name == *name,
@@ -126,7 +130,7 @@ impl Wanted {
         for one in [carrier, holder] {
             self.check_link(one).map_err(refused)?;
         }
-        Ok(Found {
+        Ok(PlaneInterfaces {
             carrier: carrier.clone(),
             holder: holder.clone(),
             instead,
@@ -172,7 +176,11 @@ impl Wanted {
 
     /// Refuses a carrier whose driver takes away the tags by which the program knows its packets: it would
     /// take none. The same in generic mode, where it does not see what a driver has taken out either.
-    fn check_tags(&self, found: Found, links: &Links) -> Result<Found, Refused> {
+    fn check_tags(
+        &self,
+        found: PlaneInterfaces,
+        links: &Links,
+    ) -> Result<PlaneInterfaces, Refused> {
         if self.vlan == 0 {
             return Ok(found);
         }
@@ -229,16 +237,16 @@ pub enum State {
 /// Keeps an eye on the interface of a plane. It is told of changes and looks only after these, so that it
 /// costs one question to the kernel for each [`Watch::is_due`].
 pub struct Watch {
-    wanted: Wanted,
+    wanted: InterfaceChoice,
     links: Links,
     news: News,
     /// For which the programs were loaded.
-    loaded_for: Found,
+    loaded_for: PlaneInterfaces,
 }
 
 impl Watch {
     /// Finds the interface that is wanted, in the namespace this is called in.
-    pub fn new(wanted: Wanted) -> Result<Self, Refused> {
+    pub fn new(wanted: InterfaceChoice) -> Result<Self, Refused> {
         let system = |error: io::Error| {
             let text = format!("the kernel does not say which interfaces there are: {error}");
             Refused::new(Blames::System, text)
@@ -256,7 +264,7 @@ impl Watch {
     }
 
     /// For which the programs were loaded.
-    pub fn found(&self) -> &Found {
+    pub fn found(&self) -> &PlaneInterfaces {
         &self.loaded_for
     }
 
@@ -266,7 +274,7 @@ impl Watch {
     }
 
     /// Programs are loaded for this one from now on.
-    pub fn moved(&mut self, to: Found) {
+    pub fn moved(&mut self, to: PlaneInterfaces) {
         self.loaded_for = to;
     }
 
@@ -284,7 +292,7 @@ impl Watch {
     }
 
     /// How it is now; and the interface that is wanted, if there is one that would do.
-    pub fn look(&self, has_programs: bool) -> (State, Option<Found>) {
+    pub fn look(&self, has_programs: bool) -> (State, Option<PlaneInterfaces>) {
         let (ours, carrier) = (&self.loaded_for, &self.loaded_for.carrier);
         let all = match self.links.all() {
             Ok(all) => all,
@@ -363,8 +371,8 @@ mod tests {
         ]
     }
 
-    fn find(name: Option<&str>, vlan: u16, all: &[Interface]) -> Result<Found, Refused> {
-        Wanted::new([10, 0, 3, 1].into(), name, vlan).find(all)
+    fn find(name: Option<&str>, vlan: u16, all: &[Interface]) -> Result<PlaneInterfaces, Refused> {
+        InterfaceChoice::new([10, 0, 3, 1].into(), name, vlan).find(all)
     }
 
     const OPTIONS: &str = "interface eth0.100 is VLAN 100 of eth0, whose driver can take the program with \

@@ -10,11 +10,11 @@ mod endpoint;
 mod ffi;
 mod groups;
 mod interface;
+mod kernel_registers;
 mod links;
 mod load;
 mod mutants;
 mod neighbours;
-mod place;
 mod recent;
 mod refused;
 // Programs use all of it, the host what it needs.
@@ -32,17 +32,17 @@ pub use complaints::take_complaints;
 pub use door::KIND;
 use groups::Shared;
 pub use groups::XdpInterface;
-use interface::{Found, State, Wanted, Watch};
+use interface::{InterfaceChoice, PlaneInterfaces, State, Watch};
+use kernel_registers::KernelRegisters;
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use load::Sizes;
 pub use load::{Attachment, VLAN_MAX, XdpCopies, XdpLock, XdpMode, let_pass, stop_passing};
 use mutants::mutant;
-use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
 pub use quorumwire_fastpath::Options;
 use quorumwire_fastpath::{
-    Counters, Engine, Keys, Outbox as _, Place, RECENT_TEXT_BYTES_MAX, ReasonCounters, address_of,
-    address_of_peer, shown,
+    Counters, Engine, Keys, Outbox as _, RECENT_TEXT_BYTES_MAX, ReasonCounters, RegisterStore,
+    address_of, address_of_peer, shown,
 };
 use quorumwire_interfaces::{
     Answer, Command, Counter, CounterSink, DataPlane, Endpoint, Grant, Index, Leave, Limits,
@@ -64,7 +64,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use steer::Steered;
+use steer::Steering;
 
 /// What the program does without anybody waiting for the host, the host finds this late at most.
 const LOOK_AGAIN_WITHIN: Duration = Duration::from_millis(5);
@@ -75,7 +75,7 @@ const EVENTS_MAX: usize = 4096;
 
 /// A data plane in the kernel.
 pub struct XdpPlane {
-    engine: Engine<KernelPlace>,
+    engine: Engine<KernelRegisters>,
     /// What it shares with planes of other groups.
     shared: Arc<Shared>,
     /// What is its own of that.
@@ -99,7 +99,7 @@ pub struct XdpPlane {
     memcached_port: Option<u16>,
     /// By which its packets are to come.
     queue: Option<u32>,
-    steered: Option<Steered>,
+    steered: Option<Steering>,
     /// What programs counted that are gone.
     counted_before: Vec<u64>,
     failed: Option<&'static str>,
@@ -142,7 +142,7 @@ impl XdpPlane {
 
     /// A plane beside others, or alone.
     fn on(shared: &Arc<Shared>, address: SocketAddr, options: Options) -> Result<Self, Refused> {
-        let wanted = Wanted::new(address.ip(), shared.name.as_deref(), shared.how.vlan);
+        let wanted = InterfaceChoice::new(address.ip(), shared.name.as_deref(), shared.how.vlan);
         let watch = Watch::new(wanted)?;
         let wire = Datagrams::bind(address).map_err(|error| {
             Refused::new(Blames::Address, format!("cannot listen there: {error}"))
@@ -151,7 +151,7 @@ impl XdpPlane {
         let member = hear(address, shared.how)?;
         let programs = shared.programs_at(watch.found(), watch.blames())?;
         let slot = Slot::take(&programs, address)?;
-        let kernel = slot.place()?;
+        let kernel = slot.kernel_registers()?;
         let clock = KernelsClock::of(&kernel).map_err(not_done)?;
         let copies_seen = kernel.copies();
         let engine = Engine::within(options, |_| Ok(kernel)).map_err(|error| match error {
@@ -233,7 +233,7 @@ impl XdpPlane {
         let ports: Vec<u16> = ports.into_iter().flatten().collect();
         // First, or it would take the new rules for its own.
         self.steered = None;
-        self.steered = Some(Steered::new(interface, own.ip(), &ports, queue)?);
+        self.steered = Some(Steering::new(interface, own.ip(), &ports, queue)?);
         Ok(())
     }
 
@@ -246,7 +246,7 @@ impl XdpPlane {
     /// Fences that had to wait for the kernel's grace period.
     #[must_use]
     pub fn slow_fences(&self) -> u64 {
-        self.engine.place().slow_fences()
+        self.engine.register_store().slow_fences()
     }
 
     fn told(&self) -> MutexGuard<'_, Events> {
@@ -285,8 +285,10 @@ impl XdpPlane {
     /// Answers blind writes that the program has committed and not answered.
     fn answer_range(&mut self, event: &Event) {
         for index in event.from..=event.upto {
-            let left = match self.engine.place().head(index) {
-                Some(head) => event.kind == EVENT_KIND_ANSWER || place::is_left_to_host(&head),
+            let left = match self.engine.register_store().head(index) {
+                Some(head) => {
+                    event.kind == EVENT_KIND_ANSWER || kernel_registers::is_left_to_host(&head)
+                }
                 None => false,
             };
             if left {
@@ -297,7 +299,7 @@ impl XdpPlane {
 
     /// If copies were ordered since the last heartbeat and none was made, their way works no more.
     fn look_after_copies(&mut self) {
-        let (done, ordered) = self.engine.place().copies();
+        let (done, ordered) = self.engine.register_store().copies();
         let (done_before, ordered_before) = self.copies_seen;
         if ordered > ordered_before && done == done_before {
             self.slot.programs().copies.try_again();
@@ -336,18 +338,18 @@ impl XdpPlane {
 
     /// Has the programs loaded anew for an interface, unless a neighbour has done so, and goes on there, off
     /// as before.
-    fn attach_anew(&mut self, to: &Found) -> Result<(), Refused> {
+    fn attach_anew(&mut self, to: &PlaneInterfaces) -> Result<(), Refused> {
         let address = self.wire.local_address()?;
         self.member = hear(address, self.shared.how)?;
         let programs = self.shared.programs_at(to, self.watch.blames())?;
         let slot = Slot::take(&programs, address)?;
-        let mut place = slot.place()?;
-        place
-            .go_on_from(Place::registers(self.engine.place()))
+        let mut registers = slot.kernel_registers()?;
+        registers
+            .go_on_from(RegisterStore::registers(self.engine.register_store()))
             .map_err(not_done)?;
         let waiting = events_of(&slot, &self.events)?;
         self.wake_for(ffi::borrowed(&waiting))?;
-        let clock = KernelsClock::of(&place).map_err(not_done)?;
+        let clock = KernelsClock::of(&registers).map_err(not_done)?;
         let recent = slot.recent(clock)?;
         if let Some(port) = self.memcached_port {
             slot.listen(port)?;
@@ -360,8 +362,8 @@ impl XdpPlane {
             *before += count;
         }
         self.recent = recent;
-        self.copies_seen = place.copies();
-        self.engine.move_to(place);
+        self.copies_seen = registers.copies();
+        self.engine.move_to(registers);
         self.waiting = waiting;
         self.slot = slot;
         if let Some(keys) = self.keys {
@@ -572,7 +574,7 @@ impl DataPlane for XdpPlane {
     }
 
     fn registers(&self) -> Registers {
-        shown(&self.engine.place().look())
+        shown(&self.engine.register_store().look())
     }
 
     fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError> {
@@ -590,7 +592,7 @@ impl DataPlane for XdpPlane {
         self.check()?;
         self.look_after_copies();
         let awaited_round = if self.expects_round { round } else { 0 };
-        self.engine.place().awaits_round(awaited_round);
+        self.engine.register_store().awaits_round(awaited_round);
         let begun = self.engine.heartbeat(round, &mut self.wire);
         self.wire.flush();
         begun
@@ -612,7 +614,7 @@ impl DataPlane for XdpPlane {
         // In this order: what wakes the host after it has begun to look is still there when it sleeps.
         self.take_events(&mut counted);
         self.engine
-            .place()
+            .register_store()
             .about_to_look(self.idle_polls >= IDLE_POLLS);
         let engine = &mut self.engine;
         let mut take = |from, datagram: &[u8], _: &mut Datagrams| {
@@ -620,12 +622,14 @@ impl DataPlane for XdpPlane {
         };
         self.more = self.incoming.receive(&mut self.wire, budget, &mut take);
         self.engine.refresh();
-        let broken = self.engine.place().is_broken() && !mutant("xdp-stops");
+        let broken = self.engine.register_store().is_broken() && !mutant("xdp-stops");
         if self.engaged && (broken || !self.engine.is_engaged()) {
             self.failed = Some("the program stopped by itself: an entry did not get into the ring");
         }
         self.engine.take(&mut counted);
-        self.engine.place().has_seen(self.engine.indexes().0.0);
+        self.engine
+            .register_store()
+            .has_seen(self.engine.indexes().0.0);
         self.idle_polls = if events > 0 {
             0
         } else {

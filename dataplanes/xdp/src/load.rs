@@ -1,8 +1,8 @@
 //! Loads the programs, sets what they are loaded for, and attaches the one that receives.
 use crate::attached::{Note, ProgramAt};
 use crate::copies::Copies;
-use crate::ffi::{Hook, Mapped, attach, bytes_of};
-use crate::interface::Found;
+use crate::ffi::{Hook, MapMemory, attach, bytes_of};
+use crate::interface::PlaneInterfaces;
 use crate::links::Links;
 use crate::mutants::left_out;
 use crate::refused::{
@@ -120,7 +120,7 @@ pub struct Programs {
     link: Mutex<Option<OwnedFd>>,
     counters: MapHandle,
     /// For which they were loaded, as it was then.
-    pub found: Found,
+    pub found: PlaneInterfaces,
     pub sizes: Sizes,
     pub slots: Slots,
     pub copies: Copies,
@@ -208,7 +208,7 @@ pub fn load(open: impl Fn() -> io::Result<OpenObject>, what: &'static str) -> io
 fn attach_as(
     how: Attachment,
     program: BorrowedFd<'_>,
-    to: &Found,
+    to: &PlaneInterfaces,
     blames: Blames,
 ) -> Result<(OwnedFd, Hook, String), Refused> {
     let mode = how.mode;
@@ -248,7 +248,7 @@ fn attach_as(
 }
 
 /// Says where a program is going to be attached.
-fn note_before(note: &Note, program: BorrowedFd<'_>, to: &Found) -> Result<(), Refused> {
+fn note_before(note: &Note, program: BorrowedFd<'_>, to: &PlaneInterfaces) -> Result<(), Refused> {
     let number = Program::id_from_fd(program);
     let at = ProgramAt {
         interface: to.carrier.name.clone(),
@@ -278,7 +278,7 @@ impl Programs {
     /// Loads for so many groups, and attaches, as it is noted before. `blames`: who is named if the interface
     /// does not take a program.
     pub fn attach(
-        to: &Found,
+        to: &PlaneInterfaces,
         sizes: Sizes,
         (how, note): (Attachment, &Note),
         blames: Blames,
@@ -341,8 +341,8 @@ impl Programs {
     }
 
     /// A part of a map that host and programs share.
-    pub fn mapped(&self, name: &str, from: usize, bytes: usize) -> io::Result<Mapped> {
-        Mapped::new(self.map(name)?.as_fd(), from, bytes)
+    pub fn mapped(&self, name: &str, from: usize, bytes: usize) -> io::Result<MapMemory> {
+        MapMemory::new(self.map(name)?.as_fd(), from, bytes)
     }
 
     pub fn map(&self, name: &str) -> io::Result<MapHandle> {

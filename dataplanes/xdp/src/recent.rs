@@ -1,7 +1,7 @@
 //! What the program may do for memcached clients, and the table of answers it reads: memory that only the
 //! host writes.
 use crate::clock::KernelsClock;
-use crate::ffi::Mapped;
+use crate::ffi::MapMemory;
 use crate::shared::{LEAVE_APPLIED_INDEX_AT, LEAVE_READS_UNTIL_AT, LEAVE_SETS_UNTIL_AT};
 use quorumwire_fastpath::shared::{
     RECENT_ANSWER_BYTES, RECENT_ANSWER_KEY_AT, RECENT_ANSWER_TEXT_AT, RECENT_ANSWER_TEXT_BYTES_AT,
@@ -15,8 +15,8 @@ use std::sync::atomic::{Ordering, fence};
 
 /// One group's.
 pub struct Recent {
-    leave: Mapped,
-    table: Mapped,
+    leave: MapMemory,
+    table: MapMemory,
     clock: KernelsClock,
     is_empty: bool,
     /// By place: how often other keys were offered since its key took it.
@@ -24,7 +24,7 @@ pub struct Recent {
 }
 
 impl Recent {
-    pub fn new(leave: Mapped, table: Mapped, clock: KernelsClock) -> Self {
+    pub fn new(leave: MapMemory, table: MapMemory, clock: KernelsClock) -> Self {
         Self {
             leave,
             table,

@@ -1,5 +1,5 @@
 //! Why the kernel's part of a plane cannot be, in words for whoever has to change that.
-use crate::interface::Found;
+use crate::interface::PlaneInterfaces;
 use crate::links::{Interface, Links};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter};
 use rustix::thread::{CapabilitySet, capabilities};
@@ -116,7 +116,7 @@ pub fn unsupported(Interface { name, mtu, .. }: &Interface) -> String {
 }
 
 /// Why the kernel did not attach a program to an interface. What it answers differs between drivers.
-pub fn not_attached(to: &Found, error: &io::Error) -> String {
+pub fn not_attached(to: &PlaneInterfaces, error: &io::Error) -> String {
     let Interface { name, mtu, .. } = &to.carrier;
     let why = match error.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => return has_another(&to.carrier),
@@ -196,7 +196,7 @@ mod tests {
             mtu: 9000,
             ..Interface::default()
         };
-        let found = Found {
+        let found = PlaneInterfaces {
             holder: carrier.clone(),
             carrier,
             instead: None,

@@ -1,11 +1,11 @@
 //! One group's part of the programs at an interface: what its host shares with them, and nobody else uses. It
 //! is off when it is taken, and again when it is given back.
 use crate::clock::KernelsClock;
-use crate::ffi::{Mapped, bytes_of, full_barrier, value_of};
-use crate::interface::Found;
+use crate::ffi::{MapMemory, bytes_of, full_barrier, value_of};
+use crate::interface::PlaneInterfaces;
+use crate::kernel_registers::{KernelRegisters, Parts, wait_for_all_programs};
 use crate::load::{Programs, failed};
 use crate::neighbours::Neighbours;
-use crate::place::{KernelPlace, Parts, wait_for_all_programs};
 use crate::recent::Recent;
 use crate::refused::{Blames, Refused};
 use crate::shared::{
@@ -111,8 +111,8 @@ fn is_nobodys(uses: &[Use], but: Option<usize>, interface: &str, port: u16) -> R
 pub struct Slot {
     programs: Arc<Programs>,
     number: u32,
-    own: Mapped,
-    leave: Mapped,
+    own: MapMemory,
+    leave: MapMemory,
     keys: MapHandle,
     keys_used: MapHandle,
     peers: MapHandle,
@@ -124,7 +124,7 @@ pub struct Slot {
 impl Slot {
     /// For the plane at this address. In the interface's namespace.
     pub fn take(programs: &Arc<Programs>, address: SocketAddr) -> Result<Self, Refused> {
-        let Found {
+        let PlaneInterfaces {
             carrier, holder, ..
         } = &programs.found;
         let number = programs.slots.take(&carrier.name, address.port())?;
@@ -189,7 +189,7 @@ impl Slot {
     }
 
     /// Where the group's step runs.
-    pub fn place(&self) -> io::Result<KernelPlace> {
+    pub fn kernel_registers(&self) -> io::Result<KernelRegisters> {
         let ring_slots = self.programs.sizes.ring_slots;
         let mapped = |name: &str, bytes: usize| {
             self.programs
@@ -203,7 +203,7 @@ impl Slot {
             order: self.programs.program("qw_order")?,
             submit: self.programs.program("qw_submit_orders")?,
         };
-        Ok(KernelPlace::new(parts, self.number, ring_slots))
+        Ok(KernelRegisters::new(parts, self.number, ring_slots))
     }
 
     /// What the group's memcached clients get from the program.
@@ -215,7 +215,7 @@ impl Slot {
         Ok(Recent::new(leave, self.recent_table()?, clock))
     }
 
-    fn recent_table(&self) -> io::Result<Mapped> {
+    fn recent_table(&self) -> io::Result<MapMemory> {
         const BYTES: usize = RECENT_PLACES * RECENT_BYTES;
         self.programs
             .mapped("recent", self.number as usize * BYTES, BYTES)
@@ -284,7 +284,7 @@ impl Slot {
     fn empty(&self) -> io::Result<()> {
         // Packets that were found to be this group's before its port went.
         wait_for_all_programs();
-        self.place()?.forget_all();
+        self.kernel_registers()?.forget_all();
         let table = self.recent_table()?;
         table.write_bytes(0, &vec![0; RECENT_PLACES * RECENT_BYTES]);
         self.leave.write_bytes(0, &[0; LEAVE_BYTES]);

@@ -256,12 +256,12 @@ impl<C: Card> Drop for Rules<C> {
 }
 
 /// Packets of a group are steered to a receive queue as long as this lives.
-pub struct Steered {
+pub struct Steering {
     /// None: there is but one queue.
     _rules: Option<Rules<Driver>>,
 }
 
-impl Steered {
+impl Steering {
     /// What comes to these ports from now on. In the interface's namespace.
     pub fn new(
         interface: &Interface,

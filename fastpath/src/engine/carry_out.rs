@@ -2,8 +2,8 @@
 use super::{Engine, Outbox, Sink, kind_of};
 use crate::memcached::memcached_stored;
 use crate::mutants::mutant;
-use crate::place::{Memory, Place};
-use crate::ring::{Asker, Stored};
+use crate::register_store::{Memory, RegisterStore};
+use crate::ring::{EntryHead, ReplyAddress};
 use crate::shared::Outcome;
 use crate::signing::{encode_origin, is_ours, split_origin};
 use crate::step::{self, Question, is_for_hosts_only};
@@ -15,13 +15,13 @@ use quorumwire_wire::packet::{
 use std::net::SocketAddr;
 
 /// One datagram that passed all checks.
-struct Received<'a> {
+struct Packet<'a> {
     from: SocketAddr,
     header: Header,
     payload: &'a [u8],
 }
 
-impl Received<'_> {
+impl Packet<'_> {
     fn kind(&self) -> Option<Kind> {
         Kind::from_byte(self.header.kind)
     }
@@ -42,7 +42,7 @@ impl Engine<Memory> {
             return;
         };
         let header = packet.header;
-        let outcome = step::step(&mut self.place.registers, &header);
+        let outcome = step::step(&mut self.register_store.registers, &header);
         self.counters.note(outcome.reason());
         if outcome.has(ACTION_TO_SOFTWARE) {
             self.hand_over(&packet, outcome.reason(), sink);
@@ -52,7 +52,7 @@ impl Engine<Memory> {
     }
 
     /// The actions in the order of their bits.
-    fn carry_out(&mut self, packet: &Received<'_>, outcome: &Outcome, outbox: &mut dyn Outbox) {
+    fn carry_out(&mut self, packet: &Packet<'_>, outcome: &Outcome, outbox: &mut dyn Outbox) {
         let asking = match step::gap_after(&mut self.gap, &packet.header, outcome) {
             Question::Not if mutant("gap-asked-for-each-packet") => Question::AsSaid,
             asking @ (Question::AsSaid | Question::Not | Question::More) => asking,
@@ -62,9 +62,9 @@ impl Engine<Memory> {
             let asked_by = match packet.kind() {
                 Some(Kind::Forward) => split_origin(packet.payload).map(|(origin, inner)| {
                     command = inner;
-                    Asker::Packet(origin)
+                    ReplyAddress::Packet(origin)
                 }),
-                Some(Kind::Request) => Some(Asker::Packet(packet.from)),
+                Some(Kind::Request) => Some(ReplyAddress::Packet(packet.from)),
                 _ => None,
             };
             self.store(&packet.header, outcome, command, asked_by);
@@ -88,7 +88,7 @@ impl Engine<Memory> {
     }
 }
 
-impl<P: Place> Engine<P> {
+impl<P: RegisterStore> Engine<P> {
     /// Takes in one datagram that has passed by the place where the step runs, and was counted there: what
     /// a client wants of the host is handed over, nothing moves.
     pub fn receive_passed(&mut self, from: SocketAddr, datagram: &[u8], sink: Sink<'_>) {
@@ -103,7 +103,7 @@ impl<P: Place> Engine<P> {
         from: SocketAddr,
         datagram: &'a [u8],
         sink: Sink<'_>,
-    ) -> Option<Received<'a>> {
+    ) -> Option<Packet<'a>> {
         if !is_ours(datagram) {
             sink(PlaneEvent::Foreign {
                 from,
@@ -112,7 +112,7 @@ impl<P: Place> Engine<P> {
             return None;
         }
         match self.signing.open(datagram) {
-            Ok((header, payload)) => Some(Received {
+            Ok((header, payload)) => Some(Packet {
                 from,
                 header,
                 payload,
@@ -159,7 +159,7 @@ impl<P: Place> Engine<P> {
         }
         let most = from.saturating_add(RESEND_ENTRIES_MAX as u64 - 1);
         for index in from..=most.min(self.state().last_index) {
-            let Some((stored, payload)) = self.place.get(index) else {
+            let Some((stored, payload)) = self.register_store.get(index) else {
                 return;
             };
             let header = self.append_of(&stored);
@@ -167,7 +167,7 @@ impl<P: Place> Engine<P> {
                 .signing
                 .seal(header, [payload, &[]], &mut self.datagram);
             // Released, its slot may have been filled anew while it was read.
-            if sealed && self.place.get(index).is_some() {
+            if sealed && self.register_store.get(index).is_some() {
                 self.counters.resent += 1;
                 self.deliver(slot, outbox);
             }
@@ -175,7 +175,7 @@ impl<P: Place> Engine<P> {
     }
 
     /// An entry as its APPEND.
-    fn append_of(&self, stored: &Stored) -> Header {
+    fn append_of(&self, stored: &EntryHead) -> Header {
         Header {
             flags: stored.flags,
             payload_bytes: stored.payload_bytes,
@@ -203,7 +203,7 @@ impl<P: Place> Engine<P> {
     /// Leader: answers the entry of an index, which is committed, if it is a blind write that somebody asked
     /// for.
     pub fn answer_blind_one(&mut self, index: u64, outbox: &mut dyn Outbox) {
-        let Some((stored, _)) = self.place.get(index) else {
+        let Some((stored, _)) = self.register_store.get(index) else {
             return;
         };
         let (Some(asker), true) = (stored.asked_by, stored.flags & FLAG_BLIND != 0) else {
@@ -211,8 +211,8 @@ impl<P: Place> Engine<P> {
         };
         self.counters.blind_answers += 1;
         let client = match asker {
-            Asker::Packet(client) => client,
-            Asker::Memcached(client, request) => {
+            ReplyAddress::Packet(client) => client,
+            ReplyAddress::Memcached(client, request) => {
                 return outbox.send_memcached(client, &memcached_stored(request));
             }
         };
@@ -226,7 +226,7 @@ impl<P: Place> Engine<P> {
     }
 
     /// Tells the host of a packet that the step left to software, if it is one that software can use.
-    fn hand_over(&mut self, packet: &Received<'_>, reason: Reason, sink: Sink<'_>) {
+    fn hand_over(&mut self, packet: &Packet<'_>, reason: Reason, sink: Sink<'_>) {
         match (packet.kind(), reason) {
             (Some(Kind::Request), Reason::Off | Reason::Malformed)
                 if is_a_clients(&packet.header) || mutant("handed-over-though-no-clients") =>
@@ -248,7 +248,7 @@ impl<P: Place> Engine<P> {
 
     fn hand_over_request(
         &mut self,
-        packet: &Received<'_>,
+        packet: &Packet<'_>,
         from: SocketAddr,
         payload: &[u8],
         sink: Sink<'_>,

@@ -6,7 +6,7 @@ mod mutants;
 mod network;
 mod nonsense;
 
-use network::{GROUP, Network, Seen, address, grant, keys};
+use network::{GROUP, HostEvent, Network, address, grant, keys};
 use quorumwire_fastpath::{Asking, Engine, Options, PIECE_BYTES_MAX, Request};
 use quorumwire_interfaces::{
     Answer, EntryKind, Grant, Index, PlaneError, PlaneKeyPair, PlaneKeys, Term,
@@ -42,8 +42,12 @@ fn an_entry_is_stored_everywhere_and_committed() {
     network.heartbeat(1);
     network.settle();
     for slot in 0..3 {
-        let first = Seen::Entry(11, b"first".to_vec(), None);
-        assert_eq!(network.seen[slot], [first, Seen::Committed(11)], "{slot}");
+        let first = HostEvent::Entry(11, b"first".to_vec(), None);
+        assert_eq!(
+            network.seen[slot],
+            [first, HostEvent::Committed(11)],
+            "{slot}"
+        );
         assert_eq!(network.engines[slot].registers().commit_index, Index(11));
     }
     assert_eq!(network.engines[0].registers().heard_round[..3], [1, 1, 1]);
@@ -72,8 +76,8 @@ fn every_blind_write_is_answered_when_one_acknowledgement_commits_many() {
         .collect();
     assert_eq!(answers, [(1, 11), (3, 13)]);
     // Only who waits for the state machine's answer is the host's.
-    assert!(network.seen[0].contains(&Seen::Entry(12, b"x".to_vec(), Some(client()))));
-    assert!(network.seen[0].contains(&Seen::Entry(13, b"x".to_vec(), None)));
+    assert!(network.seen[0].contains(&HostEvent::Entry(12, b"x".to_vec(), Some(client()))));
+    assert!(network.seen[0].contains(&HostEvent::Entry(13, b"x".to_vec(), None)));
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn what_the_ring_holds_no_more_is_the_hosts() {
     }
     network.heartbeat(1);
     network.settle();
-    assert!(network.seen[0].contains(&Seen::Behind(2)));
+    assert!(network.seen[0].contains(&HostEvent::Behind(2)));
     assert_eq!(network.engines[2].registers().last_index, Index(10));
 }
 
@@ -181,7 +185,7 @@ fn a_follower_sends_requests_on_and_the_leader_answers_who_asked() {
     let largest = vec![1; PAYLOAD_BYTES_MAX - ORIGIN_BYTES];
     network.send(client(), 1, request(1, true, &largest));
     network.settle();
-    assert_eq!(network.seen[0][0], Seen::Entry(11, largest, None));
+    assert_eq!(network.seen[0][0], HostEvent::Entry(11, largest, None));
     assert_eq!(network.elsewhere.len(), 1);
     let answer = &network.elsewhere[0];
     assert_eq!((answer.from, answer.to), (address(0), client()));
@@ -189,7 +193,7 @@ fn a_follower_sends_requests_on_and_the_leader_answers_who_asked() {
     let larger = vec![1; PAYLOAD_BYTES_MAX - ORIGIN_BYTES + 1];
     network.send(client(), 1, request(2, true, &larger));
     network.settle();
-    assert!(network.seen[1].contains(&Seen::Request(client(), 2, larger)));
+    assert!(network.seen[1].contains(&HostEvent::Request(client(), 2, larger)));
     assert_eq!(network.engines[0].registers().last_index, Index(11));
 }
 
@@ -211,9 +215,9 @@ fn an_engine_that_is_off_hands_requests_to_its_host() {
     network.send(client(), 0, datagram);
     network.settle();
     let expected = [
-        Seen::Request(client(), 1, b"direct".to_vec()),
-        Seen::Foreign(b"set key 0 0 1\r\nx\r\n".to_vec()),
-        Seen::Request(client(), 2, b"by way of the follower".to_vec()),
+        HostEvent::Request(client(), 1, b"direct".to_vec()),
+        HostEvent::Foreign(b"set key 0 0 1\r\nx\r\n".to_vec()),
+        HostEvent::Request(client(), 2, b"by way of the follower".to_vec()),
     ];
     assert_eq!(network.seen[0], expected);
     assert_eq!(network.engines[0].counters().reason(Reason::Group), 1);
@@ -438,8 +442,8 @@ fn pieces_of_a_command_go_into_the_log_and_are_acknowledged_one_by_one() {
     network.settle();
     let stored = |number: u8, bytes: &[u8]| [&[0, 0, 0, number, 0, 0, 0, 2], bytes].concat();
     let expected = [
-        Seen::Entry(11, stored(0, b"first"), Some(client())),
-        Seen::Entry(12, stored(1, &largest), Some(client())),
+        HostEvent::Entry(11, stored(0, b"first"), Some(client())),
+        HostEvent::Entry(12, stored(1, &largest), Some(client())),
     ];
     assert_eq!(network.seen[0][..2], expected);
     assert_eq!(network.kinds[0], [EntryKind::Fragment; 2]);

@@ -1,6 +1,6 @@
 //! Memcached's `set` by UDP: what is taken, and when it is answered.
 use crate::client;
-use crate::network::{MEMCACHED, Network, Seen};
+use crate::network::{HostEvent, MEMCACHED, Network};
 use quorumwire_fastpath::memcached_set;
 use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, Reason};
 
@@ -30,7 +30,7 @@ fn a_set_is_answered_once_it_is_committed_and_not_before() {
     network.settle();
     let answers: Vec<_> = network.elsewhere.iter().map(|it| &it.bytes).collect();
     assert_eq!(answers, [&stored(0x1234)]);
-    let reaches_client = |it: &crate::network::Flying| it.to == client() && it.from == MEMCACHED;
+    let reaches_client = |it: &crate::network::InFlight| it.to == client() && it.from == MEMCACHED;
     assert!(network.elsewhere.iter().all(reaches_client));
     network.heartbeat(1);
     network.settle();
@@ -38,9 +38,9 @@ fn a_set_is_answered_once_it_is_committed_and_not_before() {
         assert_eq!(
             network.seen[slot],
             [
-                Seen::Entry(11, command(b"hello"), None),
-                Seen::Entry(12, command(b"yes"), None),
-                Seen::Committed(12),
+                HostEvent::Entry(11, command(b"hello"), None),
+                HostEvent::Entry(12, command(b"yes"), None),
+                HostEvent::Committed(12),
             ],
             "{slot}"
         );

@@ -12,7 +12,7 @@ pub const GROUP: GroupId = GroupId(7);
 
 /// What a test remembers of an event.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Seen {
+pub enum HostEvent {
     Entry(u64, Vec<u8>, Option<SocketAddr>),
     Committed(u64),
     Behind(u8),
@@ -22,7 +22,7 @@ pub enum Seen {
 
 /// A datagram on its way.
 #[derive(Clone, Debug)]
-pub struct Flying {
+pub struct InFlight {
     pub from: SocketAddr,
     pub to: SocketAddr,
     pub bytes: Vec<u8>,
@@ -30,7 +30,7 @@ pub struct Flying {
 
 struct Sending<'a> {
     from: SocketAddr,
-    queue: &'a mut VecDeque<Flying>,
+    queue: &'a mut VecDeque<InFlight>,
 }
 
 /// Where memcached clients asked, and are answered from.
@@ -39,7 +39,7 @@ pub const MEMCACHED: SocketAddr =
 
 impl Outbox for Sending<'_> {
     fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
-        self.queue.push_back(Flying {
+        self.queue.push_back(InFlight {
             from: self.from,
             to,
             bytes: datagram.to_vec(),
@@ -47,7 +47,7 @@ impl Outbox for Sending<'_> {
     }
 
     fn send_memcached(&mut self, to: SocketAddr, datagram: &[u8]) {
-        self.queue.push_back(Flying {
+        self.queue.push_back(InFlight {
             from: MEMCACHED,
             to,
             bytes: datagram.to_vec(),
@@ -57,12 +57,12 @@ impl Outbox for Sending<'_> {
 
 pub struct Network {
     pub engines: Vec<Engine>,
-    pub seen: Vec<Vec<Seen>>,
+    pub seen: Vec<Vec<HostEvent>>,
     /// What kinds of entries and requests those were.
     pub kinds: Vec<Vec<EntryKind>>,
-    pub queue: VecDeque<Flying>,
+    pub queue: VecDeque<InFlight>,
     /// What came to somebody who is no engine.
-    pub elsewhere: Vec<Flying>,
+    pub elsewhere: Vec<InFlight>,
 }
 
 pub fn address(slot: usize) -> SocketAddr {
@@ -214,11 +214,11 @@ impl Network {
 
     pub fn send(&mut self, from: SocketAddr, slot: usize, bytes: Vec<u8>) {
         let to = address(slot);
-        self.queue.push_back(Flying { from, to, bytes });
+        self.queue.push_back(InFlight { from, to, bytes });
     }
 
     /// Delivers one datagram.
-    pub fn deliver(&mut self, flying: Flying) {
+    pub fn deliver(&mut self, flying: InFlight) {
         let slot = (0..self.engines.len()).find(|slot| address(*slot) == flying.to);
         let Some(slot) = slot else {
             self.elsewhere.push(flying);
@@ -236,7 +236,7 @@ impl Network {
     }
 
     /// What is on its way to one, which does not arrive unless it is delivered.
-    pub fn take_out(&mut self, slot: usize) -> Vec<Flying> {
+    pub fn take_out(&mut self, slot: usize) -> Vec<InFlight> {
         let all = self.queue.drain(..);
         let (out, rest): (Vec<_>, Vec<_>) = all.partition(|flying| flying.to == address(slot));
         self.queue = rest.into();
@@ -270,7 +270,7 @@ impl Network {
 
     pub fn entries(&self, slot: usize) -> Vec<u64> {
         let indexes = self.seen[slot].iter().filter_map(|seen| {
-            let Seen::Entry(index, ..) = seen else {
+            let HostEvent::Entry(index, ..) = seen else {
                 return None;
             };
             Some(*index)
@@ -287,21 +287,21 @@ fn kind(event: &PlaneEvent<'_>) -> Option<EntryKind> {
     }
 }
 
-fn remember(event: &PlaneEvent<'_>) -> Seen {
+fn remember(event: &PlaneEvent<'_>) -> HostEvent {
     match event {
-        PlaneEvent::Entry(entry) => Seen::Entry(
+        PlaneEvent::Entry(entry) => HostEvent::Entry(
             entry.index.0,
             entry.command.payload.to_vec(),
             entry.asked_by,
         ),
-        PlaneEvent::Committed(index) => Seen::Committed(index.0),
-        PlaneEvent::Behind(slot) => Seen::Behind(*slot),
+        PlaneEvent::Committed(index) => HostEvent::Committed(index.0),
+        PlaneEvent::Behind(slot) => HostEvent::Behind(*slot),
         PlaneEvent::Request {
             from,
             sequence,
             payload,
             ..
-        } => Seen::Request(*from, *sequence, payload.to_vec()),
-        PlaneEvent::Foreign { bytes, .. } => Seen::Foreign(bytes.to_vec()),
+        } => HostEvent::Request(*from, *sequence, payload.to_vec()),
+        PlaneEvent::Foreign { bytes, .. } => HostEvent::Foreign(bytes.to_vec()),
     }
 }

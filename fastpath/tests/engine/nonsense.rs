@@ -1,6 +1,6 @@
 //! Packets that are signed rightly and make no sense, mixed with what hosts do: whatever comes, the engine
 //! goes on, and its entries come out in order. Replicas err too, and a client's key is many clients'.
-use crate::network::{Flying, GROUP, Network, Seen, address, grant, keys};
+use crate::network::{GROUP, HostEvent, InFlight, Network, address, grant, keys};
 use quorumwire_fastpath::{TagKey, tag};
 use quorumwire_interfaces::{Grant, Index, Term};
 use quorumwire_wire::packet::{Header, Kind, MAGIC, Reason, VERSION};
@@ -119,10 +119,10 @@ fn host(random: &mut ChaCha8Rng, network: &mut Network, slot: usize, round: &mut
 }
 
 /// The entries that one host got in one term follow each other.
-fn assert_in_order(seen: &[Seen]) {
+fn assert_in_order(seen: &[HostEvent]) {
     let mut last = None;
     for event in seen {
-        if let Seen::Entry(index, ..) = event {
+        if let HostEvent::Entry(index, ..) = event {
             assert!(
                 last.is_none_or(|last| *index == last + 1),
                 "{last:?} {index}"
@@ -207,7 +207,7 @@ fn deliver_alone(network: &mut Network, slot: usize, datagram: Vec<u8>) -> LedTo
     let stored = |network: &Network| network.engines[slot].counters().stored;
     let before = (sum(network), stored(network), network.seen[slot].len());
     network.queue.clear();
-    network.deliver(Flying {
+    network.deliver(InFlight {
         from: address(4),
         to: address(slot),
         bytes: datagram,

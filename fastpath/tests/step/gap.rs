@@ -12,7 +12,7 @@ struct Follower {
 
 /// What an APPEND led to.
 #[derive(Debug, Eq, PartialEq)]
-enum Said {
+enum Response {
     /// It was acknowledged.
     Stored,
     /// What is missing from here on was asked for.
@@ -39,7 +39,7 @@ impl Follower {
         }
     }
 
-    fn hears(&mut self, index: u64) -> Said {
+    fn hears(&mut self, index: u64) -> Response {
         let header = Header {
             magic: MAGIC,
             version: VERSION,
@@ -51,18 +51,18 @@ impl Follower {
         };
         let outcome = step(&mut self.registers, &header);
         match gap_after(&mut self.gap, &header, &outcome) {
-            Question::Not => Said::Nothing,
-            Question::More => Said::Asked(outcome.index + 1),
+            Question::Not => Response::Nothing,
+            Question::More => Response::Asked(outcome.index + 1),
             Question::AsSaid if outcome.header.kind == Kind::Retransmit as u8 => {
-                Said::Asked(outcome.header.index)
+                Response::Asked(outcome.header.index)
             }
-            Question::AsSaid => Said::Stored,
+            Question::AsSaid => Response::Stored,
         }
     }
 
     /// The packet that it asks with, of so many behind the gap.
     fn asks_within(&mut self, from: u64, packets: u64) -> Option<u64> {
-        (0..packets).find(|more| self.hears(from + more) != Said::Nothing)
+        (0..packets).find(|more| self.hears(from + more) != Response::Nothing)
     }
 }
 
@@ -71,34 +71,34 @@ const MANY: u64 = RESEND_ENTRIES_MAX as u64;
 #[test]
 fn what_is_on_its_way_is_not_asked_for_again() {
     let mut follower = Follower::new();
-    assert_eq!(follower.hears(100), Said::Asked(1));
-    assert_eq!(follower.hears(101), Said::Nothing);
+    assert_eq!(follower.hears(100), Response::Asked(1));
+    assert_eq!(follower.hears(101), Response::Nothing);
     // Of the entries that were asked for come some, then one of the leader's next, then the others.
     for index in 1..=10 {
-        assert_eq!(follower.hears(index), Said::Stored);
+        assert_eq!(follower.hears(index), Response::Stored);
     }
-    assert_eq!(follower.hears(102), Said::Nothing);
+    assert_eq!(follower.hears(102), Response::Nothing);
     for index in 11..MANY {
-        assert_eq!(follower.hears(index), Said::Stored);
+        assert_eq!(follower.hears(index), Response::Stored);
     }
-    assert_eq!(follower.hears(MANY), Said::Asked(MANY + 1));
+    assert_eq!(follower.hears(MANY), Response::Asked(MANY + 1));
 }
 
 #[test]
 fn an_entry_lost_among_those_asked_for_is_asked_for_at_once() {
     let mut follower = Follower::new();
-    assert_eq!(follower.hears(100), Said::Asked(1));
-    assert_eq!(follower.hears(1), Said::Stored);
-    assert_eq!(follower.hears(3), Said::Asked(2));
-    assert_eq!(follower.hears(4), Said::Nothing);
+    assert_eq!(follower.hears(100), Response::Asked(1));
+    assert_eq!(follower.hears(1), Response::Stored);
+    assert_eq!(follower.hears(3), Response::Asked(2));
+    assert_eq!(follower.hears(4), Response::Nothing);
 }
 
 #[test]
 fn if_the_last_ones_asked_for_are_lost_they_are_asked_for_soon() {
     let mut follower = Follower::new();
-    assert_eq!(follower.hears(100), Said::Asked(1));
+    assert_eq!(follower.hears(100), Response::Asked(1));
     for index in 1..=10 {
-        assert_eq!(follower.hears(index), Said::Stored);
+        assert_eq!(follower.hears(index), Response::Stored);
     }
     assert_eq!(follower.asks_within(101, 1_000), Some(MANY));
 }
@@ -106,7 +106,7 @@ fn if_the_last_ones_asked_for_are_lost_they_are_asked_for_soon() {
 #[test]
 fn if_all_that_were_asked_for_are_lost_they_are_asked_for_later() {
     let mut follower = Follower::new();
-    assert_eq!(follower.hears(100), Said::Asked(1));
+    assert_eq!(follower.hears(100), Response::Asked(1));
     assert_eq!(follower.asks_within(101, 1_000), Some(8 * MANY));
 }
 
@@ -114,8 +114,8 @@ fn if_all_that_were_asked_for_are_lost_they_are_asked_for_later() {
 #[test]
 fn the_wait_begins_anew_with_each_entry_that_comes() {
     let mut follower = Follower::new();
-    assert_eq!(follower.hears(100), Said::Asked(1));
+    assert_eq!(follower.hears(100), Response::Asked(1));
     assert_eq!(follower.asks_within(101, 2 * MANY), None);
-    assert_eq!(follower.hears(1), Said::Stored);
-    assert_eq!(follower.hears(200), Said::Nothing);
+    assert_eq!(follower.hears(1), Response::Stored);
+    assert_eq!(follower.hears(200), Response::Nothing);
 }

@@ -4,7 +4,7 @@ use super::TOKEN_PLANE;
 use super::earlier_plane::{EarlierPlaneOff, note_in};
 use super::plane::{Hosting, Plane, plane_options};
 use crate::options::{Durability, ServerOptions};
-use crate::planes::{Opened, Opening, PlaneChoice, PlaneKind};
+use crate::planes::{OpenPlanes, PlaneChoice, PlaneKind, PlaneSetup};
 use crate::report::{DataPlaneReport, RefusedPlaneReport};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
@@ -20,15 +20,15 @@ fn open(
     options: &ServerOptions,
     groups: &[GroupId],
     udp: Option<UdpSocket>,
-) -> anyhow::Result<Opened> {
-    let opening = Opening {
+) -> anyhow::Result<OpenPlanes> {
+    let setup = PlaneSetup {
         groups: groups.to_vec(),
         ring_slots: RING_SLOTS,
         advertised: options.advertise_plane,
         datagrams: udp,
         note: note_in(&options.dir),
     };
-    let opened = (kind.open)(&options.asked_of(kind), opening)?;
+    let opened = (kind.open)(&options.options_of(kind), setup)?;
     if let Some(runs) = &opened.runs {
         let name = kind.name;
         tracing::info!("the plane {name} runs {runs}");

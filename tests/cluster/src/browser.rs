@@ -49,7 +49,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one in the client's place.
+    /// Starts one in the client's machine.
     pub fn start(cluster: &Cluster<'_>) -> Result<Self> {
         let profile = cluster.scratch_file("browser").display().to_string();
         let arguments = ["-c", START, "browser", &profile].map(String::from);

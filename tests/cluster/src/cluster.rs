@@ -16,9 +16,9 @@ use rustix::process::Signal;
 use crate::binary;
 use crate::client::{Client, Outcome};
 use crate::disk::{self, Scratch};
-use crate::network::{Network, Place};
+use crate::network::{Machine, Network};
 pub use crate::plan::{Durability, OnFollower, Plan, Tls};
-use crate::process::{self, Finished, Process};
+use crate::process::{self, CommandOutput, Process};
 use crate::status::{self, Digest, Role, Status};
 use crate::switches;
 
@@ -54,12 +54,12 @@ enum Start {
 /// Held while a cluster runs: two at once would take each other's processor and time out.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Runs `body` with a network and no replica started yet, on a thread in the client's place. A failure
+/// Runs `body` with a network and no replica started yet, on a thread in the client's machine. A failure
 /// shows the end of every replica's log. Everything started is gone when this returns.
 pub fn run(plan: Plan, body: impl FnOnce(&mut Cluster<'_>) -> Result<()> + Send) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let network = Network::new(plan.replicas + plan.spares).unwrap_or_else(|e| panic!("{e:#}"));
-    let ran = network.run_in(Place::Client, || {
+    let ran = network.run_in(Machine::Client, || {
         let mut cluster = Cluster::new(&network, plan).unwrap_or_else(|e| panic!("{e:#}"));
         if let Err(error) = body(&mut cluster) {
             panic!("{error:#}\n{}", cluster.describe());
@@ -186,7 +186,7 @@ impl<'n> Cluster<'n> {
 
     /// Where the replica serves clients of the native protocol.
     #[must_use]
-    pub fn own(&self, id: u16) -> SocketAddr {
+    pub fn native(&self, id: u16) -> SocketAddr {
         (self.ip(id), OWN_PORT).into()
     }
 
@@ -212,7 +212,7 @@ impl<'n> Cluster<'n> {
     #[must_use]
     pub fn plane(&self, id: u16) -> SocketAddr {
         let address = if self.plan.planes_over_ipv6 {
-            self.network.address_v6(Place::Replica(id)).into()
+            self.network.address_v6(Machine::Replica(id)).into()
         } else {
             self.ip(id).into()
         };
@@ -283,9 +283,9 @@ impl<'n> Cluster<'n> {
     }
 
     /// Tries to start a founder that ends by itself, and gives what it said.
-    pub fn start_in_vain(&self, id: u16) -> Result<Finished> {
+    pub fn start_in_vain(&self, id: u16) -> Result<CommandOutput> {
         let arguments = self.arguments(id, Start::Founder);
-        self.run_to_end(Place::Replica(id), &self.binary, &arguments)
+        self.run_to_end(Machine::Replica(id), &self.binary, &arguments)
     }
 
     /// Kills a replica (`SIGKILL`); it must run.
@@ -344,10 +344,10 @@ impl<'n> Cluster<'n> {
 
     /// Starts a second server on a replica's directory, on other ports, and gives what it said when it
     /// ended; an error if it does not end.
-    pub fn start_second_on_dir_of(&self, id: u16) -> Result<Finished> {
+    pub fn start_second_on_dir_of(&self, id: u16) -> Result<CommandOutput> {
         let arguments = self.arguments(id, Start::Second);
-        let place = Place::Replica(id);
-        self.run_to_end(place, &self.binary, &arguments)
+        let machine = Machine::Replica(id);
+        self.run_to_end(machine, &self.binary, &arguments)
     }
 
     /// Removes all a replica, which must not run, had on its disk.
@@ -392,9 +392,9 @@ impl<'n> Cluster<'n> {
         Ok(said)
     }
 
-    /// Runs `quorumwire` with these arguments in the client's place; an error unless it exits with 0.
+    /// Runs `quorumwire` with these arguments in the client's machine; an error unless it exits with 0.
     pub fn command(&self, arguments: &[&str]) -> Result<String> {
-        let finished = self.run_at(Place::Client, arguments)?;
+        let finished = self.run_at(Machine::Client, arguments)?;
         ensure!(
             finished.success,
             "quorumwire {} failed: {}{}",
@@ -406,8 +406,8 @@ impl<'n> Cluster<'n> {
     }
 
     /// As [`Self::command`], whatever the command's exit code.
-    pub fn try_command(&self, arguments: &[&str]) -> Result<Finished> {
-        self.run_at(Place::Client, arguments)
+    pub fn try_command(&self, arguments: &[&str]) -> Result<CommandOutput> {
+        self.run_at(Machine::Client, arguments)
     }
 
     /// A file beside the replicas' disks, gone when the test ends.
@@ -424,20 +424,20 @@ impl<'n> Cluster<'n> {
         Ok(path.display().to_string().leak())
     }
 
-    /// Runs another program in the client's place to its end.
-    pub fn run_program(&self, program: &str, arguments: &[&str]) -> Result<Finished> {
+    /// Runs another program in the client's machine to its end.
+    pub fn run_program(&self, program: &str, arguments: &[&str]) -> Result<CommandOutput> {
         let owned: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-        self.run_to_end(Place::Client, Path::new(program), &owned)
+        self.run_to_end(Machine::Client, Path::new(program), &owned)
     }
 
-    /// Starts another program in the client's place, which is spoken with.
+    /// Starts another program in the client's machine, which is spoken with.
     pub fn start_beside(
         &self,
         program: &Path,
         arguments: &[String],
         standard: [Stdio; 3],
     ) -> Result<Process> {
-        let namespace = self.network.namespace(Place::Client);
+        let namespace = self.network.namespace(Machine::Client);
         Process::start_with(&namespace, program, arguments, standard)
     }
 
@@ -640,7 +640,7 @@ impl<'n> Cluster<'n> {
     }
 
     fn ip(&self, id: u16) -> Ipv4Addr {
-        self.network.address(Place::Replica(id))
+        self.network.address(Machine::Replica(id))
     }
 
     fn log_path(&self, id: u16) -> PathBuf {
@@ -670,15 +670,20 @@ impl<'n> Cluster<'n> {
     }
 
     /// As [`Self::start_by`], for a server that ends by itself: what it said.
-    pub(crate) fn try_by(&self, id: u16, starter: &Path, given: Vec<String>) -> Result<Finished> {
+    pub(crate) fn try_by(
+        &self,
+        id: u16,
+        starter: &Path,
+        given: Vec<String>,
+    ) -> Result<CommandOutput> {
         let arguments = self.behind(given, id);
-        self.run_to_end(Place::Replica(id), starter, &arguments)
+        self.run_to_end(Machine::Replica(id), starter, &arguments)
     }
 
-    /// Runs the command line in a place to its end.
-    pub(crate) fn run_at(&self, place: Place, arguments: &[&str]) -> Result<Finished> {
+    /// Runs the command line on a machine to its end.
+    pub(crate) fn run_at(&self, machine: Machine, arguments: &[&str]) -> Result<CommandOutput> {
         let owned: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-        self.run_to_end(place, &self.binary, &owned)
+        self.run_to_end(machine, &self.binary, &owned)
     }
 
     fn behind(&self, mut given: Vec<String>, id: u16) -> Vec<String> {
@@ -694,7 +699,7 @@ impl<'n> Cluster<'n> {
         );
         let process = Process::start(
             &format!("replica {id}"),
-            &self.network.namespace(Place::Replica(id)),
+            &self.network.namespace(Machine::Replica(id)),
             program,
             arguments,
             &self.log_path(id),
@@ -703,8 +708,13 @@ impl<'n> Cluster<'n> {
         Ok(())
     }
 
-    fn run_to_end(&self, place: Place, program: &Path, arguments: &[String]) -> Result<Finished> {
-        let namespace = self.network.namespace(place);
+    fn run_to_end(
+        &self,
+        machine: Machine,
+        program: &Path,
+        arguments: &[String],
+    ) -> Result<CommandOutput> {
+        let namespace = self.network.namespace(machine);
         let scratch = self.scratch.path();
         process::run_to_end(&namespace, program, arguments, scratch, COMMAND_DEADLINE)
     }
@@ -734,7 +744,7 @@ impl<'n> Cluster<'n> {
         option("listen-peer", beside(self.peer(id)));
         option("listen-memcached", beside(self.memcached(id)));
         option("listen-redis", beside(self.redis(id)));
-        option("listen-client", beside(self.own(id)));
+        option("listen-client", beside(self.native(id)));
         option("listen-http", beside(self.http(id)));
         option("plane", self.plan.plane.clone());
         option("listen-plane", beside(self.plane(id)));

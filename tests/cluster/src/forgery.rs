@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, eth, recv, 
 use sha2::Sha256;
 
 use crate::cluster::{CLUSTER_NAME, Cluster};
-use crate::network::Place;
+use crate::network::Machine;
 
 /// Longest frame that is looked at.
 const FRAME_BYTES_MAX: usize = 4096;
@@ -121,11 +121,11 @@ pub fn forwarded_set(slot: u8, term: u64, key: &str, value: &[u8]) -> (Header, V
     (header, [&[0; ORIGIN_BYTES][..], &command].concat())
 }
 
-/// Hears what comes to a place and leaves it.
+/// Hears what comes to a machine and leaves it.
 pub struct Listener(OwnedFd);
 
 impl Listener {
-    /// In the place of the calling thread.
+    /// On the machine of the calling thread.
     fn here() -> Result<Self> {
         let heard = socket_with(
             AddressFamily::PACKET,
@@ -176,7 +176,7 @@ impl Cluster<'_> {
     /// kernel, which take them before anybody can hear them.
     pub fn keep_packets(&self, from: u16, to: u16, count: usize) -> Result<Vec<Vec<u8>>> {
         let (from, at) = (self.plane(from), self.plane(to));
-        self.network().run_in(Place::Replica(to), || {
+        self.network().run_in(Machine::Replica(to), || {
             Listener::here()?.keep(from, at, count)
         })?
     }

@@ -4,8 +4,8 @@
 use anyhow::{Context as _, Result, ensure};
 
 use crate::cluster::Cluster;
-use crate::network::Place;
-use crate::process::Finished;
+use crate::network::Machine;
+use crate::process::CommandOutput;
 
 /// The program that starts a server with less than root may do.
 const STARTER: &str = "setpriv";
@@ -32,7 +32,7 @@ impl Cluster<'_> {
     }
 
     /// As [`Cluster::start_with_capabilities`], for a server that ends by itself: what it said.
-    pub fn try_with_capabilities(&self, id: u16, capabilities: &[&str]) -> Result<Finished> {
+    pub fn try_with_capabilities(&self, id: u16, capabilities: &[&str]) -> Result<CommandOutput> {
         self.try_by(id, STARTER.as_ref(), only(capabilities))
     }
 
@@ -45,7 +45,7 @@ impl Cluster<'_> {
     pub fn lay_cable(&self, id: u16) -> Result<()> {
         let network = self.network();
         network.lay_cable(id)?;
-        self.let_planes_through(&[Place::Replica(id).port()])
+        self.let_planes_through(&[Machine::Replica(id).port()])
     }
 
     /// Waits until a replica says that its plane cannot run, with this in the reason.
@@ -61,13 +61,13 @@ impl Cluster<'_> {
 
     /// Attaches a program to a replica's interface that lets everything pass.
     pub fn occupy(&self, id: u16) -> Result<()> {
-        let done = self.run_at(Place::Replica(id), &["veth-pass", "eth0"])?;
+        let done = self.run_at(Machine::Replica(id), &["veth-pass", "eth0"])?;
         ensure!(done.success, "{}", done.stderr);
         Ok(())
     }
     /// Takes it away again.
     pub fn vacate(&self, id: u16) -> Result<()> {
-        let done = self.run_at(Place::Replica(id), &["veth-pass", "--off", "eth0"])?;
+        let done = self.run_at(Machine::Replica(id), &["veth-pass", "--off", "eth0"])?;
         ensure!(done.success, "{}", done.stderr);
         Ok(())
     }

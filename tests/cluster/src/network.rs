@@ -25,16 +25,16 @@ const NAMESPACES_DIR: &str = "/run/netns";
 const FIRST_REPLICA_HOST: u8 = 10;
 const CLIENT_HOST: u8 = 100;
 
-/// A place in the network.
+/// A machine in the network.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Place {
+pub enum Machine {
     /// The replica of this id, 0 to the network's replicas - 1.
     Replica(u16),
     /// Where the test itself, its clients and the command line run.
     Client,
 }
 
-impl Place {
+impl Machine {
     fn host(self) -> u8 {
         match self {
             Self::Replica(id) => FIRST_REPLICA_HOST + u8::try_from(id).expect("below REPLICAS_MAX"),
@@ -104,23 +104,23 @@ impl Network {
         self.replicas
     }
 
-    /// The address of a place.
+    /// The address of a machine.
     #[must_use]
-    pub fn address(&self, place: Place) -> Ipv4Addr {
-        Ipv4Addr::new(10, 77, self.subnet, place.host())
+    pub fn address(&self, machine: Machine) -> Ipv4Addr {
+        Ipv4Addr::new(10, 77, self.subnet, machine.host())
     }
 
-    /// The other address of a place.
+    /// The other address of a machine.
     #[must_use]
-    pub fn address_v6(&self, place: Place) -> Ipv6Addr {
-        let [subnet, host] = [self.subnet, place.host()].map(u16::from);
+    pub fn address_v6(&self, machine: Machine) -> Ipv6Addr {
+        let [subnet, host] = [self.subnet, machine.host()].map(u16::from);
         Ipv6Addr::new(0xfd77, 0, 0, subnet, 0, 0, 0, host)
     }
 
-    /// The file that names a place's namespace, as `nsenter --net=` takes it.
+    /// The file that names a machine's namespace, as `nsenter --net=` takes it.
     #[must_use]
-    pub fn namespace(&self, place: Place) -> PathBuf {
-        namespace_path(&self.namespace_name(&place.suffix()))
+    pub fn namespace(&self, machine: Machine) -> PathBuf {
+        namespace_path(&self.namespace_name(&machine.suffix()))
     }
 
     /// The file that names the namespace of the switch.
@@ -132,21 +132,21 @@ impl Network {
     /// The switch's ports, all of them.
     #[must_use]
     pub fn ports(&self) -> Vec<String> {
-        self.places().map(Place::port).collect()
+        self.machines().map(Machine::port).collect()
     }
 
-    /// Moves the calling thread, and every thread it starts from now on, into a place for good.
-    pub fn enter(&self, place: Place) -> Result<()> {
-        let path = self.namespace(place);
+    /// Moves the calling thread, and every thread it starts from now on, onto a machine for good.
+    pub fn enter(&self, machine: Machine) -> Result<()> {
+        let path = self.namespace(machine);
         let namespace = File::open(&path).with_context(|| format!("opening {}", path.display()))?;
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
             .with_context(|| format!("entering {}", path.display()))
     }
 
-    /// Runs `work` in a place, on a thread of its own. A panic in it goes on here.
-    pub fn run_in<T: Send>(&self, place: Place, work: impl FnOnce() -> T + Send) -> Result<T> {
+    /// Runs `work` on a machine, on a thread of its own. A panic in it goes on here.
+    pub fn run_in<T: Send>(&self, machine: Machine, work: impl FnOnce() -> T + Send) -> Result<T> {
         let outcome = thread::scope(|scope| {
-            let worker = scope.spawn(|| self.enter(place).map(|()| work()));
+            let worker = scope.spawn(|| self.enter(machine).map(|()| work()));
             worker.join()
         });
         match outcome {
@@ -155,13 +155,13 @@ impl Network {
         }
     }
 
-    /// Drops everything between two places, both ways.
-    pub fn cut(&self, a: Place, b: Place) -> Result<()> {
+    /// Drops everything between two machines, both ways.
+    pub fn cut(&self, a: Machine, b: Machine) -> Result<()> {
         self.drop_between(&[(a, b), (b, a)])
     }
 
     /// Drops everything that `from` sends to `to`; what `to` sends still arrives.
-    pub fn cut_one_way(&self, from: Place, to: Place) -> Result<()> {
+    pub fn cut_one_way(&self, from: Machine, to: Machine) -> Result<()> {
         self.drop_between(&[(from, to)])
     }
 
@@ -169,7 +169,7 @@ impl Network {
     pub fn isolate(&self, replica: u16) -> Result<()> {
         let others = (0..self.replicas).filter(|other| *other != replica);
         let pairs: Vec<_> = others
-            .flat_map(|other| both_ways(Place::Replica(replica), Place::Replica(other)))
+            .flat_map(|other| both_ways(Machine::Replica(replica), Machine::Replica(other)))
             .collect();
         self.drop_between(&pairs)
     }
@@ -177,7 +177,7 @@ impl Network {
     /// Pulls a replica's cable: neither the other replicas nor the client reach it.
     pub fn unplug(&self, replica: u16) -> Result<()> {
         self.isolate(replica)?;
-        self.cut(Place::Replica(replica), Place::Client)
+        self.cut(Machine::Replica(replica), Machine::Client)
     }
 
     /// Leaves each replica only its own group; replicas in no group are alone. The client reaches all.
@@ -186,7 +186,7 @@ impl Network {
         let mut pairs = Vec::new();
         for a in 0..self.replicas {
             for b in (0..self.replicas).filter(|b| *b != a && !together(a, *b)) {
-                pairs.push((Place::Replica(a), Place::Replica(b)));
+                pairs.push((Machine::Replica(a), Machine::Replica(b)));
             }
         }
         self.drop_between(&pairs)
@@ -211,27 +211,27 @@ impl Network {
 
     /// Changes the settings of a replica's interface, as `ip link set` takes them.
     pub fn set_link(&self, replica: u16, settings: &str) -> Result<()> {
-        let namespace = self.namespace_name(&Place::Replica(replica).suffix());
+        let namespace = self.namespace_name(&Machine::Replica(replica).suffix());
         ip_in(&namespace, &format!("link set eth0 {settings}\n"))
     }
 
     /// Makes a replica's interface a port of a bridge, `br0`, which has its addresses from now on: as on a
     /// machine that runs others.
     pub fn put_on_bridge(&self, replica: u16) -> Result<()> {
-        let place = Place::Replica(replica);
-        let hardware = place.hardware_address();
+        let machine = Machine::Replica(replica);
+        let hardware = machine.hardware_address();
         let bridge = format!(
             "link add br0 address {hardware} type bridge stp_state 0 mcast_snooping 0\n\
              addr flush dev eth0\nlink set eth0 master br0\nlink set br0 up\n"
         );
-        let namespace = self.namespace_name(&place.suffix());
-        ip_in(&namespace, &(bridge + &self.addresses(place, "br0")))
+        let namespace = self.namespace_name(&machine.suffix());
+        ip_in(&namespace, &(bridge + &self.addresses(machine, "br0")))
     }
 
     /// So many receive queues at a replica's interface from now on.
     pub fn set_receive_queues(&self, replica: u16, count: u32) -> Result<()> {
         let count = count.to_string();
-        self.run_in(Place::Replica(replica), || {
+        self.run_in(Machine::Replica(replica), || {
             let done = Command::new("ethtool")
                 .args(["-L", "eth0", "rx", &count])
                 .output()?;
@@ -243,7 +243,7 @@ impl Network {
 
     /// What `ip` says of a replica's interface.
     pub fn link(&self, replica: u16) -> Result<String> {
-        let namespace = self.namespace_name(&Place::Replica(replica).suffix());
+        let namespace = self.namespace_name(&Machine::Replica(replica).suffix());
         let arguments = ["-n", &namespace, "-details", "link", "show", "eth0"];
         let said = Command::new("ip").args(arguments).output()?;
         ensure!(said.status.success(), "{said:?}");
@@ -252,19 +252,19 @@ impl Network {
 
     /// Removes a replica's cable and the interfaces at both its ends.
     pub fn remove_cable(&self, replica: u16) -> Result<()> {
-        let namespace = self.namespace_name(&Place::Replica(replica).suffix());
+        let namespace = self.namespace_name(&Machine::Replica(replica).suffix());
         ip_in(&namespace, "link del eth0\n")
     }
 
     /// Lays a cable where there is none any more.
     pub fn lay_cable(&self, replica: u16) -> Result<()> {
-        self.connect(Place::Replica(replica), &self.namespace_name("sw"))
+        self.connect(Machine::Replica(replica), &self.namespace_name("sw"))
     }
 
-    fn places(&self) -> impl Iterator<Item = Place> + Clone + use<> {
+    fn machines(&self) -> impl Iterator<Item = Machine> + Clone + use<> {
         (0..self.replicas)
-            .map(Place::Replica)
-            .chain([Place::Client])
+            .map(Machine::Replica)
+            .chain([Machine::Client])
     }
 
     fn namespace_name(&self, suffix: &str) -> String {
@@ -278,8 +278,8 @@ impl Network {
             &switch,
             "link add br0 type bridge stp_state 0 mcast_snooping 0\nlink set br0 up\n",
         )?;
-        for place in self.places() {
-            self.plug_in(place, &switch)?;
+        for machine in self.machines() {
+            self.plug_in(machine, &switch)?;
         }
         self.switch(
             "add table bridge faults\n\
@@ -291,37 +291,37 @@ impl Network {
         )
     }
 
-    /// One place's namespace and its cable to the switch.
-    fn plug_in(&self, place: Place, switch: &str) -> Result<()> {
-        add_namespace(&self.namespace_name(&place.suffix()))?;
-        self.connect(place, switch)
+    /// One machine's namespace and its cable to the switch.
+    fn plug_in(&self, machine: Machine, switch: &str) -> Result<()> {
+        add_namespace(&self.namespace_name(&machine.suffix()))?;
+        self.connect(machine, switch)
     }
 
-    /// A place's cable to the switch. Neighbours are fixed, so that after a cut no failed address resolution
+    /// A machine's cable to the switch. Neighbours are fixed: after a cut no failed address resolution
     /// outlives the healing.
-    fn connect(&self, place: Place, switch: &str) -> Result<()> {
-        let namespace = self.namespace_name(&place.suffix());
-        let port = place.port();
+    fn connect(&self, machine: Machine, switch: &str) -> Result<()> {
+        let namespace = self.namespace_name(&machine.suffix());
+        let port = machine.port();
         ip(&format!(
             "link add eth0 netns {namespace} address {} type veth peer name {port} netns {switch}\n",
-            place.hardware_address()
+            machine.hardware_address()
         ))?;
         ip_in(
             switch,
             &format!("link set {port} master br0\nlink set {port} up\n"),
         )?;
         let up = "link set lo up\nlink set eth0 up\n".to_owned();
-        ip_in(&namespace, &(up + &self.addresses(place, "eth0")))
+        ip_in(&namespace, &(up + &self.addresses(machine, "eth0")))
     }
 
-    /// Gives an interface of a place its addresses, and tells it of the others'.
-    fn addresses(&self, place: Place, interface: &str) -> String {
+    /// Gives an interface of a machine its addresses, and tells it of the others'.
+    fn addresses(&self, machine: Machine, interface: &str) -> String {
         let own = format!(
             "addr add {}/24 dev {interface}\naddr add {}/64 dev {interface} nodad\n",
-            self.address(place),
-            self.address_v6(place)
+            self.address(machine),
+            self.address_v6(machine)
         );
-        let others = self.places().filter(|other| *other != place);
+        let others = self.machines().filter(|other| *other != machine);
         let neighbours = others.flat_map(|other| {
             let addresses: [IpAddr; 2] =
                 [self.address(other).into(), self.address_v6(other).into()];
@@ -333,7 +333,7 @@ impl Network {
         [own].into_iter().chain(neighbours).collect()
     }
 
-    fn drop_between(&self, pairs: &[(Place, Place)]) -> Result<()> {
+    fn drop_between(&self, pairs: &[(Machine, Machine)]) -> Result<()> {
         if pairs.is_empty() {
             return Ok(());
         }
@@ -363,7 +363,7 @@ impl Drop for Network {
     }
 }
 
-fn both_ways(a: Place, b: Place) -> [(Place, Place); 2] {
+fn both_ways(a: Machine, b: Machine) -> [(Machine, Machine); 2] {
     [(a, b), (b, a)]
 }
 

@@ -9,33 +9,36 @@ use super::*;
 const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 const PORT: u16 = 9;
 
-/// A socket bound in a place; a socket stays in the namespace it was made in.
-fn socket(network: &Network, place: Place) -> UdpSocket {
+/// A socket bound on a machine; a socket stays in the namespace it was made in.
+fn socket(network: &Network, machine: Machine) -> UdpSocket {
     network
-        .run_in(place, || {
-            UdpSocket::bind((network.address(place), PORT)).expect("bind")
+        .run_in(machine, || {
+            UdpSocket::bind((network.address(machine), PORT)).expect("bind")
         })
         .expect("enter")
 }
 
-/// One socket per place of a network, and a running number that tells datagrams apart.
+/// One socket per machine of a network, and a running number that tells datagrams apart.
 struct Probes {
-    sockets: Vec<(Place, UdpSocket)>,
+    sockets: Vec<(Machine, UdpSocket)>,
     number: u64,
 }
 
 impl Probes {
     fn new(network: &Network) -> Self {
-        let sockets = network.places().map(|p| (p, socket(network, p))).collect();
+        let sockets = network
+            .machines()
+            .map(|p| (p, socket(network, p)))
+            .collect();
         Self { sockets, number: 0 }
     }
 
-    fn at(&self, place: Place) -> &UdpSocket {
-        let found = self.sockets.iter().find(|(p, _)| *p == place);
-        &found.expect("a place of the network").1
+    fn at(&self, machine: Machine) -> &UdpSocket {
+        let found = self.sockets.iter().find(|(p, _)| *p == machine);
+        &found.expect("a machine of the network").1
     }
 
-    fn send(&mut self, from: Place, to: Place) {
+    fn send(&mut self, from: Machine, to: Machine) {
         self.number += 1;
         let address = self.at(to).local_addr().expect("bound");
         let datagram = self.number.to_be_bytes();
@@ -44,7 +47,7 @@ impl Probes {
 
     /// Whether the datagram sent last is in the receiver's queue. A veth delivers in order, so a
     /// datagram sent over a link that works, after the one asked for, ends the wait without a sleep.
-    fn arrived(&self, to: Place) -> bool {
+    fn arrived(&self, to: Machine) -> bool {
         let socket = self.at(to);
         socket.set_nonblocking(true).expect("nonblocking");
         let mut datagram = [0; 8];
@@ -56,7 +59,7 @@ impl Probes {
     }
 
     /// Sends until a datagram arrives (a link that should work).
-    fn passes(&mut self, from: Place, to: Place) -> bool {
+    fn passes(&mut self, from: Machine, to: Machine) -> bool {
         let deadline = Instant::now() + ANSWER_DEADLINE;
         while Instant::now() < deadline {
             self.send(from, to);
@@ -71,7 +74,7 @@ impl Probes {
     }
 
     /// Nothing arrives over `from -> to`, while `witness -> to`, sent afterwards, does.
-    fn is_cut(&mut self, from: Place, to: Place, witness: Place) -> bool {
+    fn is_cut(&mut self, from: Machine, to: Machine, witness: Machine) -> bool {
         for _ in 0..20 {
             self.send(from, to);
         }
@@ -97,10 +100,10 @@ impl Probes {
     }
 }
 
-const R0: Place = Place::Replica(0);
-const R1: Place = Place::Replica(1);
-const R2: Place = Place::Replica(2);
-const CLIENT: Place = Place::Client;
+const R0: Machine = Machine::Replica(0);
+const R1: Machine = Machine::Replica(1);
+const R2: Machine = Machine::Replica(2);
+const CLIENT: Machine = Machine::Client;
 
 #[test]
 fn cuts_bar_only_what_they_name_and_heal() {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use crate::cluster::Cluster;
-use crate::process::Finished;
+use crate::process::CommandOutput;
 
 const STARTER: &str = "prlimit";
 
@@ -19,7 +19,7 @@ impl Cluster<'_> {
     }
 
     /// As [`Self::start_with_open_files`], for a server that ends by itself: what it said.
-    pub fn try_with_open_files(&self, id: u16, files: u64) -> Result<Finished> {
+    pub fn try_with_open_files(&self, id: u16, files: u64) -> Result<CommandOutput> {
         self.try_by(id, Path::new(STARTER), limited_to(files))
     }
 

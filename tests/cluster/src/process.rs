@@ -152,7 +152,7 @@ impl Drop for Process {
 
 /// What a finished command said.
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub struct CommandOutput {
     /// Whether it exited with 0.
     pub success: bool,
     /// Its standard output.
@@ -169,7 +169,7 @@ pub fn run_to_end(
     arguments: &[String],
     scratch: &Path,
     deadline: Duration,
-) -> Result<Finished> {
+) -> Result<CommandOutput> {
     let paths: [PathBuf; 2] = [scratch.join("stdout"), scratch.join("stderr")];
     let mut command = in_namespace(namespace, program, arguments);
     command
@@ -182,7 +182,7 @@ pub fn run_to_end(
     };
     let status = process.wait(deadline)?;
     let [stdout, stderr] = paths.map(|path| fs::read(path).unwrap_or_default());
-    Ok(Finished {
+    Ok(CommandOutput {
         success: status.success(),
         stdout: String::from_utf8_lossy(&stdout).into_owned(),
         stderr: String::from_utf8_lossy(&stderr).into_owned(),

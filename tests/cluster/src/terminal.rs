@@ -34,20 +34,20 @@ pub struct Terminal {
     keys: File,
     /// The program's side, kept open to see what it has set.
     inner: OwnedFd,
-    screen: Arc<Mutex<Seen>>,
+    screen: Arc<Mutex<Screen>>,
 }
 
 /// What the terminal shows.
-struct Seen(Parser);
+struct Screen(Parser);
 
-impl std::fmt::Debug for Seen {
+impl std::fmt::Debug for Screen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0.screen().contents())
     }
 }
 
 impl Terminal {
-    /// Runs a program in the client's place, in a terminal of its own of that many lines and columns.
+    /// Runs a program in the client's machine, in a terminal of its own of that many lines and columns.
     pub fn start(
         cluster: &Cluster<'_>,
         program: &Path,
@@ -65,7 +65,7 @@ impl Terminal {
         let standard = || inner.try_clone().map(Stdio::from);
         let standard = [standard()?, standard()?, standard()?];
         let process = cluster.start_beside(program, arguments, standard)?;
-        let screen = Arc::new(Mutex::new(Seen(Parser::new(size.0, size.1, 0))));
+        let screen = Arc::new(Mutex::new(Screen(Parser::new(size.0, size.1, 0))));
         let output = File::from(outer.try_clone()?);
         let shown = Arc::clone(&screen);
         thread::spawn(move || read(output, &shown));
@@ -77,7 +77,7 @@ impl Terminal {
         })
     }
 
-    fn screen(&self) -> MutexGuard<'_, Seen> {
+    fn screen(&self) -> MutexGuard<'_, Screen> {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -157,7 +157,7 @@ fn winsize((rows, columns): (u16, u16)) -> Winsize {
 }
 
 /// Shows what comes, until the terminal is gone.
-fn read(mut output: File, screen: &Mutex<Seen>) {
+fn read(mut output: File, screen: &Mutex<Screen>) {
     let mut chunk = vec![0; CHUNK_BYTES];
     while let Ok(length @ 1..) = output.read(&mut chunk) {
         let mut screen = screen.lock().unwrap_or_else(PoisonError::into_inner);

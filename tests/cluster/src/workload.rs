@@ -107,22 +107,22 @@ pub struct Running {
     load: Load,
     start: Instant,
     shared: Arc<Shared>,
-    clients: Vec<JoinHandle<Seen>>,
+    clients: Vec<JoinHandle<ClientRecord>>,
 }
 
 /// When a write was acknowledged and asked for, after the start.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Acknowledged {
+struct Acknowledgement {
     answered: Duration,
     invoked: Duration,
 }
 
 /// What one client saw.
 #[derive(Debug, Default)]
-struct Seen {
+struct ClientRecord {
     calls: Vec<Call>,
     journal: Vec<JournalEntry>,
-    acknowledged: Vec<Acknowledged>,
+    acknowledged: Vec<Acknowledgement>,
     unknown: u64,
     refused: u64,
     /// Why, and how often.
@@ -140,7 +140,7 @@ pub struct Report {
     calls: Vec<Call>,
     journal: Vec<JournalEntry>,
     /// In the order of the answers.
-    acknowledged: Vec<Acknowledged>,
+    acknowledged: Vec<Acknowledgement>,
     /// Operations whose outcome nobody knows.
     pub unknown: u64,
     /// Operations that were refused.
@@ -170,7 +170,7 @@ impl Running {
                     rng: ChaCha8Rng::seed_from_u64(seed ^ u64::from(id) << 48),
                     fresh: 0,
                     recorder: Recorder::new(start, id),
-                    seen: Seen::default(),
+                    seen: ClientRecord::default(),
                     start,
                     shared: Arc::clone(&shared),
                 };
@@ -425,13 +425,13 @@ struct Worker {
     /// How many values this client has made.
     fresh: u64,
     recorder: Recorder,
-    seen: Seen,
+    seen: ClientRecord,
     start: Instant,
     shared: Arc<Shared>,
 }
 
 impl Worker {
-    fn run(mut self) -> Seen {
+    fn run(mut self) -> ClientRecord {
         let pause = Duration::from_secs(1) * self.load.clients / self.load.rate_per_second_max;
         let mut next = self.start + pause * self.id / self.load.clients;
         for _ in 0..CALLS_PER_CLIENT_MAX {
@@ -673,7 +673,7 @@ impl Worker {
         let answered = self.start.elapsed();
         self.seen
             .acknowledged
-            .push(Acknowledged { answered, invoked });
+            .push(Acknowledgement { answered, invoked });
         self.shared.acknowledged.fetch_add(1, Ordering::Relaxed);
     }
 

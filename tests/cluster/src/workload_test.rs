@@ -201,7 +201,7 @@ fn an_idle_run_is_void() {
 fn gaps_run_to_the_first_write_asked_for_later() {
     let start = Instant::now();
     let ms = Duration::from_millis;
-    let ack = |invoked, answered| Acknowledged {
+    let ack = |invoked, answered| Acknowledgement {
         answered: ms(answered),
         invoked: ms(invoked),
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use quorumwire_client::{Client, Error, Settings, Tls as ClientTls};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, Tls, run};
-use quorumwire_cluster_tests::process::Finished;
+use quorumwire_cluster_tests::process::CommandOutput;
 use quorumwire_cluster_tests::tls::{Shown, TlsClient};
 
 /// The one whose packages tools/setup installs.
@@ -64,7 +64,7 @@ fn leaked(text: String) -> &'static str {
 }
 
 /// `quorumwire status` of this replica, which succeeds if it knows a leader.
-fn ask_http(cluster: &Cluster<'_>, id: u16, shown: Option<&str>) -> Result<Finished> {
+fn ask_http(cluster: &Cluster<'_>, id: u16, shown: Option<&str>) -> Result<CommandOutput> {
     let (http, ca) = (cluster.http(id).to_string(), key_file(cluster, "ca.pem"));
     let mut arguments = vec!["status", "--addr", &http, "--tls-ca", &ca];
     let files = shown
@@ -95,7 +95,7 @@ fn redis_cli(
     Ok(done.stdout + &done.stderr)
 }
 
-fn python(cluster: &Cluster<'_>, id: u16, password: &[&str]) -> Result<Finished> {
+fn python(cluster: &Cluster<'_>, id: u16, password: &[&str]) -> Result<CommandOutput> {
     let script = cluster.scratch_file("client.py");
     std::fs::write(&script, PYTHON)?;
     let (redis, memcached) = (cluster.redis(id), cluster.memcached(id));
@@ -139,7 +139,7 @@ fn a_certificate_lets_in_and_nothing_else_does() {
             Some(Shown::new(&elsewhere, "client-web")),
         ];
         for shown in &strangers {
-            for port in [cluster.redis(0), cluster.memcached(0), cluster.own(0)] {
+            for port in [cluster.redis(0), cluster.memcached(0), cluster.native(0)] {
                 let heard = TlsClient::connect(port, None, shown.as_ref())?.say(b"PING\r\n");
                 ensure!(heard.is_empty(), "{shown:?}: {heard:?}");
             }
@@ -164,7 +164,7 @@ fn the_library(cluster: &Cluster<'_>, elsewhere: &Path) -> Result<()> {
         tls: Some(tls),
         patience: Duration::from_millis(500),
         deadline: Duration::from_secs(seconds),
-        ..Settings::new([cluster.own(id).to_string()])
+        ..Settings::new([cluster.native(id).to_string()])
     };
     for id in 0..3 {
         let client = Client::connect(&at(id, shows(&keys, "client-web")?, 10))?;

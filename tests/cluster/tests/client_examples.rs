@@ -30,15 +30,15 @@ fn check(said: &str, replicas: usize) -> Result<()> {
 
 /// How an example is told where the replicas are.
 #[derive(Clone, Copy)]
-enum Told<'a> {
+enum AddressForm<'a> {
     /// By two options, of which this stands in front: for Redis clients and for memcached clients.
     Options(&'a str),
     /// By one list, for clients of the native protocol.
-    Own,
+    Native,
 }
 
 /// Runs an example with all replicas up, and again after the one has died that its addresses begin with.
-fn run_twice(program: &str, first: &[&str], told: Told<'_>) {
+fn run_twice(program: &str, first: &[&str], told: AddressForm<'_>) {
     run_started(Plan::new(3, Durability::Memory), |cluster| {
         let leader = cluster.wait_for_leader()?;
         cluster.wait_for_ready(&[0, 1, 2])?;
@@ -48,8 +48,8 @@ fn run_twice(program: &str, first: &[&str], told: Told<'_>) {
         cluster.kill(ids[0])?;
         // Its own client needs no list without the dead one.
         let served = match told {
-            Told::Options(_) => &ids[1..],
-            Told::Own => &ids[..],
+            AddressForm::Options(_) => &ids[1..],
+            AddressForm::Native => &ids[..],
         };
         run_example(cluster, program, first, told, (&ids, served))
     });
@@ -59,7 +59,7 @@ fn run_example(
     cluster: &Cluster<'_>,
     program: &str,
     first: &[&str],
-    told: Told<'_>,
+    told: AddressForm<'_>,
     (redis_ids, memcached_ids): (&[u16], &[u16]),
 ) -> Result<()> {
     let list = |ids: &[u16], address: &dyn Fn(u16) -> SocketAddr| {
@@ -67,13 +67,13 @@ fn run_example(
         addresses.collect::<Vec<_>>().join(",")
     };
     let arguments = match told {
-        Told::Options(option) => vec![
+        AddressForm::Options(option) => vec![
             format!("{option}redis"),
             list(redis_ids, &|id| cluster.redis(id)),
             format!("{option}memcached"),
             list(memcached_ids, &|id| cluster.memcached(id)),
         ],
-        Told::Own => vec![list(memcached_ids, &|id| cluster.own(id))],
+        AddressForm::Native => vec![list(memcached_ids, &|id| cluster.native(id))],
     };
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = cluster.run_program(program, &[first, &arguments].concat())?;
@@ -87,7 +87,7 @@ fn python_clients_run_their_example() {
     run_twice(
         DEBIANS_PYTHON,
         &[script.to_str().expect("a path")],
-        Told::Options("--"),
+        AddressForm::Options("--"),
     );
 }
 
@@ -162,13 +162,17 @@ fn go_clients_run_their_example() {
         .status()
         .expect("go is there: tools/setup installs it");
     assert!(built.success(), "the example does not build");
-    run_twice(program.to_str().expect("a path"), &[], Told::Options("-"));
+    run_twice(
+        program.to_str().expect("a path"),
+        &[],
+        AddressForm::Options("-"),
+    );
 }
 
 #[test]
 fn the_rust_client_runs_its_example() {
     let program = built_example().unwrap_or_else(build_example);
-    run_twice(&program, &[], Told::Own);
+    run_twice(&program, &[], AddressForm::Native);
 }
 
 /// The example beside this program, where `cargo test --workspace` puts it, unless it is older than its

@@ -22,7 +22,7 @@ const END_DEADLINE: Duration = Duration::from_secs(15);
 
 /// What the readers of a key saw.
 #[derive(Debug, Default)]
-struct Seen {
+struct ReaderCounts {
     /// Answers with the key to reads sent before its end.
     in_time: u64,
     /// Answers with the key to reads sent after its end: how long after.
@@ -34,8 +34,8 @@ struct Seen {
 }
 
 /// Reads a key until it is gone.
-fn read_to_the_end(mut client: Client, key: &str, end: Instant) -> Result<Seen> {
-    let mut seen = Seen::default();
+fn read_to_the_end(mut client: Client, key: &str, end: Instant) -> Result<ReaderCounts> {
+    let mut seen = ReaderCounts::default();
     let deadline = Instant::now() + END_DEADLINE;
     while seen.gone == 0 {
         let sent = Instant::now();
@@ -53,7 +53,11 @@ fn read_to_the_end(mut client: Client, key: &str, end: Instant) -> Result<Seen> 
 
 /// Writes a key that lives one second, kills the leader, and reads at all that are left. They have
 /// applied the write, or may only have it in their logs, when the leader goes.
-fn fail_over_and_read(cluster: &mut Cluster<'_>, key: &str, is_applied: bool) -> Result<Seen> {
+fn fail_over_and_read(
+    cluster: &mut Cluster<'_>,
+    key: &str,
+    is_applied: bool,
+) -> Result<ReaderCounts> {
     const READERS_EACH: usize = 4;
     let leader = cluster.wait_for_leader()?;
     cluster.wait_for_ready(&[0, 1, 2])?;
@@ -74,7 +78,7 @@ fn fail_over_and_read(cluster: &mut Cluster<'_>, key: &str, is_applied: bool) ->
         cluster.wait_for_equal(&[0, 1, 2])?;
     }
     cluster.kill(leader)?;
-    let seen = thread::scope(|scope| -> Result<Vec<Seen>> {
+    let seen = thread::scope(|scope| -> Result<Vec<ReaderCounts>> {
         let readers: Vec<_> = clients
             .into_iter()
             .map(|client| scope.spawn(|| read_to_the_end(client, key, end)))
@@ -88,13 +92,15 @@ fn fail_over_and_read(cluster: &mut Cluster<'_>, key: &str, is_applied: bool) ->
         cluster.client(leader)?.get(key).expect("read").is_none(),
         "the old leader shows {key}"
     );
-    Ok(seen.into_iter().fold(Seen::default(), |mut all, seen| {
-        all.in_time += seen.in_time;
-        all.late.extend(seen.late);
-        all.gone += seen.gone;
-        all.refused += seen.refused;
-        all
-    }))
+    Ok(seen
+        .into_iter()
+        .fold(ReaderCounts::default(), |mut all, seen| {
+            all.in_time += seen.in_time;
+            all.late.extend(seen.late);
+            all.gone += seen.gone;
+            all.refused += seen.refused;
+            all
+        }))
 }
 
 /// Nobody may show a key that ended while nobody led.

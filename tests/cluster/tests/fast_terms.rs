@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
-use quorumwire_cluster_tests::network::Place::Replica;
+use quorumwire_cluster_tests::network::Machine::Replica;
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::workload::{Load, Running};
 

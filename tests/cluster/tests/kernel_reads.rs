@@ -62,7 +62,7 @@ fn endure(replicas: u16, faults: &[Fault]) {
             ..Load::modest("kernel")
         };
         let load = Running::start(load, &cluster.targets(), seed);
-        let mut served = Served::default();
+        let mut served = ServedCounts::default();
         for fault in faults {
             load.wait_for_writes(WRITES)?;
             let leader = served.wait_for_more(cluster, &all)?;
@@ -189,12 +189,12 @@ fn answered(cluster: &Cluster<'_>, id: u16) -> Result<u64> {
 
 /// What programs in the kernel have served, as far as it was asked of them.
 #[derive(Debug, Default)]
-struct Served {
+struct ServedCounts {
     sets: u64,
     reads: u64,
 }
 
-impl Served {
+impl ServedCounts {
     /// By a replica since it runs.
     fn by(cluster: &Cluster<'_>, id: u16) -> Result<Self> {
         Ok(Self {

@@ -54,7 +54,7 @@ fn flood(cluster: &Cluster<'_>, id: u16) -> Result<Vec<TcpStream>> {
         (cluster.peer(id), 300, b"\0"),
         (cluster.memcached(id), 1000, b"set k 0 0 1000\r\nabc"),
         (cluster.redis(id), 900, b"*2\r\n$3\r\nGET\r\n$10\r\nab"),
-        (cluster.own(id), 600, b"\0"),
+        (cluster.native(id), 600, b"\0"),
     ] {
         held.extend(hold(address, count, half)?);
     }
@@ -216,7 +216,7 @@ fn who_comes_while_no_descriptor_is_left_is_served_once_there_is_one() {
             waiting.push((socket, says));
         }
         let silent = [
-            connect(cluster.own(leader))?,
+            connect(cluster.native(leader))?,
             connect(cluster.peer(leader))?,
         ];
         for port in ["http", "peer"] {

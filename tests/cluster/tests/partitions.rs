@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
-use quorumwire_cluster_tests::network::Place::Replica;
+use quorumwire_cluster_tests::network::Machine::Replica;
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::workload::{Load, Running};
 

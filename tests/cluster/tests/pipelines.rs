@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::client::{Client, Outcome};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
-use quorumwire_cluster_tests::network::Place::Replica;
+use quorumwire_cluster_tests::network::Machine::Replica;
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::slowness::while_slow;
 use quorumwire_cluster_tests::status::Role;
@@ -20,7 +20,7 @@ use quorumwire_cluster_tests::usage;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use model::{Asked, Model};
+use model::{Exchange, Model};
 use pipe::Pipe;
 
 /// A value of the largest size.
@@ -51,7 +51,7 @@ fn follow(pipe: &mut Pipe, model: &mut Model, rng: &mut ChaCha8Rng) -> Result<()
     const REQUESTS_MAX: usize = 200;
     for chunk in 0..CHUNKS {
         let most = [4, 20, REQUESTS_MAX][rng.random_range(0..3)];
-        let asked: Vec<Asked> = (0..rng.random_range(1..=most))
+        let asked: Vec<Exchange> = (0..rng.random_range(1..=most))
             .map(|_| model.ask(rng))
             .collect();
         let bytes: Vec<u8> = asked.iter().flat_map(|asked| asked.bytes.clone()).collect();

@@ -75,13 +75,13 @@ fn while_watching<T>(
 
 /// What a load has seen.
 #[derive(Debug)]
-struct Seen {
+struct LoadResult {
     writes: u64,
     slowest: Duration,
     lasted: Duration,
 }
 
-impl Seen {
+impl LoadResult {
     fn writes_per_second(&self) -> u64 {
         self.writes * 1000 / u64::try_from(self.lasted.as_millis()).unwrap_or(1).max(1)
     }
@@ -100,7 +100,7 @@ fn write(
     lasts: Duration,
     bytes_min: u64,
     seed: u64,
-) -> Result<Seen> {
+) -> Result<LoadResult> {
     let begun = Instant::now();
     let bytes = AtomicU64::new(0);
     let is_over = || begun.elapsed() >= lasts && bytes.load(Ordering::Relaxed) >= bytes_min;
@@ -128,7 +128,7 @@ fn write(
         let joined = writers.into_iter().map(|it| it.join().expect("no panic"));
         joined.collect::<Result<Vec<_>>>()
     })?;
-    let outcome = Seen {
+    let outcome = LoadResult {
         writes: each.iter().map(|it| it.0).sum(),
         slowest: each.iter().map(|it| it.1).max().unwrap_or_default(),
         lasted: begun.elapsed(),

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use quorumwire_client::{Client, Settings};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 
-use crate::own_clients::{Said, append, judge};
+use crate::native_clients::{Outcomes, append, judge};
 
 const SECOND_PORT: u16 = 7403;
 const SECOND: (&str, &str) = ("second-group-listen-client", "0.0.0.0:7403");
@@ -21,7 +21,7 @@ const COMMANDS: u64 = 50;
 fn clients(cluster: &Cluster<'_>) -> Result<[Client; 2]> {
     let of = |second: bool| {
         let address = |id| {
-            let first = cluster.own(id);
+            let first = cluster.native(id);
             let port = if second { SECOND_PORT } else { first.port() };
             SocketAddr::new(first.ip(), port).to_string()
         };
@@ -38,7 +38,7 @@ fn clients(cluster: &Cluster<'_>) -> Result<[Client; 2]> {
 /// leader.
 fn kill_each(cluster: &mut Cluster<'_>, clients: &[Client; 2]) -> Result<()> {
     let (stop, answered) = (AtomicBool::new(false), [0, 1].map(|_| AtomicU64::new(0)));
-    let said: Vec<Said> = thread::scope(|scope| {
+    let said: Vec<Outcomes> = thread::scope(|scope| {
         let workers = clients.iter().zip(&answered).map(|(client, answered)| {
             let stop = &stop;
             scope.spawn(move || append(client, 0, stop, answered))

@@ -1,6 +1,6 @@
 //! Clients that ask the plane itself.
 use crate::cluster::{Cluster, Fate, GROUP, START, keys};
-use crate::{Fabric, Wanted};
+use crate::{Fabric, PlaneSpec};
 use quorumwire_fastpath::{Answered, Asking, Request};
 use quorumwire_interfaces::{Answer, Index, Reason};
 use quorumwire_wire::packet::{Kind, ORIGIN_BYTES};
@@ -19,10 +19,10 @@ fn request(sequence: u64, blind: bool, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Session, number, index, why it was refused, payload.
-type Heard = (u64, u64, u64, Option<Reason>, Vec<u8>);
+type AnswerParts = (u64, u64, u64, Option<Reason>, Vec<u8>);
 
 /// Everything that came to the outside.
-fn answers<F: Fabric>(cluster: &mut Cluster<F>) -> Vec<Heard> {
+fn answers<F: Fabric>(cluster: &mut Cluster<F>) -> Vec<AnswerParts> {
     let asking = Asking::new(&keys());
     let mut all = Vec::new();
     while let Some(bytes) = cluster.fabric.receive_outside() {
@@ -194,7 +194,7 @@ pub fn foreign_datagrams_are_the_hosts<F: Fabric>() {
 
 /// A plane that is off takes no request, not before its first grant either; its host does.
 pub fn requests_to_a_plane_that_is_off_are_the_hosts<F: Fabric>() {
-    let mut idle = Cluster::<F>::idle(Wanted {
+    let mut idle = Cluster::<F>::idle(PlaneSpec {
         replicas: 1,
         ring_slots: 64,
         window: 64,

@@ -1,6 +1,6 @@
 //! Planes with their hosts: engages them, moves what is between them, and remembers and checks what they
 //! hand over. Every test sees at once if entries come out of order, twice, or committed before they came.
-use crate::{Fabric, Frame, Wanted};
+use crate::{Fabric, Frame, PlaneSpec};
 use quorumwire_fastpath::endpoint_at;
 use quorumwire_interfaces::{
     Command, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys,
@@ -143,7 +143,7 @@ pub fn keys() -> PlaneKeys {
 impl<F: Fabric> Cluster<F> {
     /// Planes with keys, not engaged.
     #[must_use]
-    pub fn idle(wanted: Wanted) -> Self {
+    pub fn idle(wanted: PlaneSpec) -> Self {
         let mut fabric = F::new(wanted);
         for slot in 0..wanted.replicas {
             fabric.plane(slot).set_keys(&keys());
@@ -160,7 +160,7 @@ impl<F: Fabric> Cluster<F> {
     /// As many planes, engaged, with a ring of 64 entries; slot 0 leads.
     #[must_use]
     pub fn engaged(replicas: usize) -> Self {
-        Self::engaged_with(Wanted {
+        Self::engaged_with(PlaneSpec {
             replicas,
             ring_slots: 64,
             window: 64,
@@ -169,7 +169,7 @@ impl<F: Fabric> Cluster<F> {
 
     /// Planes as wanted, engaged; slot 0 leads.
     #[must_use]
-    pub fn engaged_with(wanted: Wanted) -> Self {
+    pub fn engaged_with(wanted: PlaneSpec) -> Self {
         let mut cluster = Self::idle(wanted);
         cluster.engage_all(|_| ());
         cluster

@@ -1,6 +1,6 @@
 //! What a plane is for: entries stored on all, counted, committed, in order, within its limits.
 use crate::cluster::{Cluster, Fate, START};
-use crate::{Fabric, Frame, Wanted};
+use crate::{Fabric, Frame, PlaneSpec};
 use quorumwire_interfaces::{Command, EntryKind, Index, PlaneError};
 use quorumwire_wire::packet::Kind;
 use std::collections::BTreeMap;
@@ -107,7 +107,7 @@ pub fn one_replica_commits_alone<F: Fabric>() {
 
 /// With the quorum of all, one silent follower stops the commits, not the storing.
 pub fn the_quorum_of_all_waits_for_all<F: Fabric>() {
-    let mut cluster = Cluster::<F>::idle(Wanted {
+    let mut cluster = Cluster::<F>::idle(PlaneSpec {
         replicas: 3,
         ring_slots: 64,
         window: 64,
@@ -159,7 +159,7 @@ pub fn heartbeats_are_heard_and_answered<F: Fabric>() {
 
 /// Three replicas, of which the leader has taken so many commands, and takes no more.
 fn full<F: Fabric>(ring_slots: u32, window: u32, taken: u32) -> Cluster<F> {
-    let mut cluster = Cluster::<F>::engaged_with(Wanted {
+    let mut cluster = Cluster::<F>::engaged_with(PlaneSpec {
         replicas: 3,
         ring_slots,
         window,
@@ -202,7 +202,7 @@ pub fn no_more_is_on_its_way_than_a_device_holds<F: Fabric>() {
 
 /// An entry that the host has not taken is not overwritten.
 pub fn a_full_ring_takes_no_more<F: Fabric>() {
-    let mut cluster = Cluster::<F>::engaged_with(Wanted {
+    let mut cluster = Cluster::<F>::engaged_with(PlaneSpec {
         replicas: 1,
         ring_slots: 4,
         window: 4,
@@ -227,7 +227,7 @@ pub fn a_full_ring_takes_no_more<F: Fabric>() {
 
 /// A follower whose host is slow takes nothing more, and does not hold up the others.
 pub fn a_follower_with_a_full_ring_catches_up<F: Fabric>() {
-    let mut cluster = Cluster::<F>::engaged_with(Wanted {
+    let mut cluster = Cluster::<F>::engaged_with(PlaneSpec {
         replicas: 3,
         ring_slots: 8,
         window: 8,

@@ -1,10 +1,10 @@
 //! Held acknowledgements: only what the host has made durable is promised.
 use crate::cluster::{Cluster, START};
-use crate::{Fabric, Frame, Wanted};
+use crate::{Fabric, Frame, PlaneSpec};
 use quorumwire_interfaces::{Index, PlaneError};
 use quorumwire_wire::packet::Kind;
 
-const THREE: Wanted = Wanted {
+const THREE: PlaneSpec = PlaneSpec {
     replicas: 3,
     ring_slots: 64,
     window: 64,

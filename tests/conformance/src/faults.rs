@@ -1,6 +1,6 @@
 //! Lost, repeated and reordered packets.
 use crate::cluster::{Cluster, Fate, START};
-use crate::{Fabric, Frame, Wanted};
+use crate::{Fabric, Frame, PlaneSpec};
 use quorumwire_interfaces::{Index, PlaneError};
 use quorumwire_wire::packet::Kind;
 
@@ -43,7 +43,7 @@ pub fn nothing_is_lost_by_loss_repetition_and_reordering<F: Fabric>() {
     let mut dice = Dice::new();
     let mut fates = [0_usize; 4];
     for replicas in [2, 3, 5] {
-        let mut cluster = Cluster::<F>::idle(Wanted {
+        let mut cluster = Cluster::<F>::idle(PlaneSpec {
             replicas,
             ring_slots: 64,
             window: 64,
@@ -146,7 +146,7 @@ pub fn the_last_entry_is_sent_again_whatever_its_size<F: Fabric>() {
 
 /// Who is further behind than the ring reaches is named to the host.
 pub fn what_the_ring_holds_no_more_is_the_hosts<F: Fabric>() {
-    let mut cluster = Cluster::<F>::engaged_with(Wanted {
+    let mut cluster = Cluster::<F>::engaged_with(PlaneSpec {
         replicas: 3,
         ring_slots: 4,
         window: 4,

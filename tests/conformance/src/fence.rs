@@ -2,11 +2,11 @@
 use crate::cluster::{Cluster, Fate, START, TERM, keys};
 use crate::faults::Dice;
 use crate::forge::{header, signed};
-use crate::{Fabric, Frame, Wanted};
+use crate::{Fabric, Frame, PlaneSpec};
 use quorumwire_interfaces::{Grant, Index, PlaneError, Registers, Term};
 use quorumwire_wire::packet::Kind;
 
-const SMALL: Wanted = Wanted {
+const SMALL: PlaneSpec = PlaneSpec {
     replicas: 3,
     ring_slots: 64,
     window: 64,

@@ -15,7 +15,7 @@ use std::net::{SocketAddr, UdpSocket};
 
 /// What a plane of a test is to be made with.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct PlaneSpec {
     /// How many planes.
     pub replicas: usize,
     /// Entries a ring holds; a power of two.
@@ -63,7 +63,7 @@ pub fn next_datagram(socket: &UdpSocket) -> Option<Vec<u8>> {
 /// between them; and somebody outside who can reach them and be reached.
 pub trait Fabric {
     /// Makes planes.
-    fn new(wanted: Wanted) -> Self
+    fn new(wanted: PlaneSpec) -> Self
     where
         Self: Sized;
 

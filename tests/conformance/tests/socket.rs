@@ -1,7 +1,7 @@
 //! The suite on the socket plane, over the loopback device. Between each two planes stands a socket that
 //! takes what one sends to the other until the test lets it arrive; all in one thread, so nothing waits.
 use quorumwire_conformance_tests::cluster::GROUP;
-use quorumwire_conformance_tests::{Fabric, Frame, Wanted, conformance, next_datagram};
+use quorumwire_conformance_tests::{Fabric, Frame, PlaneSpec, conformance, next_datagram};
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::DataPlane;
 use quorumwire_plane_socket::SocketPlane;
@@ -31,7 +31,7 @@ impl Sockets {
 }
 
 impl Fabric for Sockets {
-    fn new(wanted: Wanted) -> Self {
+    fn new(wanted: PlaneSpec) -> Self {
         let options = Options {
             group: GROUP,
             ring_slots: wanted.ring_slots,

@@ -92,7 +92,7 @@ fn replica(number: u16) -> SocketAddr {
 
 /// A datagram that the client has sent.
 #[derive(Clone, Debug)]
-struct Asked {
+struct RequestDatagram {
     to: SocketAddr,
     session: u64,
     sequence: u64,
@@ -102,7 +102,7 @@ struct Asked {
 
 /// What became of one command.
 #[derive(Debug)]
-struct Submitted {
+struct CommandState {
     ticket: Ticket,
     blind: bool,
     /// How often each datagram of it was sent.
@@ -112,9 +112,9 @@ struct Submitted {
 }
 
 #[derive(Default)]
-struct Sent(Vec<Vec<u8>>);
+struct SentDatagrams(Vec<Vec<u8>>);
 
-impl Outbox for Sent {
+impl Outbox for SentDatagrams {
     fn send(&mut self, _to: SocketAddr, datagram: &[u8]) {
         self.0.push(datagram.to_vec());
     }
@@ -125,8 +125,8 @@ struct World {
     requests: Requests,
     engine: Engine,
     now: Duration,
-    asked: Vec<Asked>,
-    commands: BTreeMap<(u64, u64), Submitted>,
+    asked: Vec<RequestDatagram>,
+    commands: BTreeMap<(u64, u64), CommandState>,
 }
 
 impl World {
@@ -203,7 +203,7 @@ impl World {
             return;
         };
         assert!(self.requests.counters.sessions <= sessions + 1);
-        let submitted = Submitted {
+        let submitted = CommandState {
             ticket,
             blind,
             sent: BTreeMap::new(),
@@ -236,7 +236,7 @@ impl World {
                 self.requests.receive(self.now, to, &told);
                 continue;
             }
-            let mut nothing = Sent::default();
+            let mut nothing = SentDatagrams::default();
             let (asked, commands) = (&mut self.asked, &mut self.commands);
             self.engine
                 .receive(replica(99), &datagram, &mut nothing, &mut |event| {
@@ -257,7 +257,7 @@ impl World {
                     if let Some(command) = commands.get_mut(&(session, sequence)) {
                         *command.sent.entry(piece).or_default() += 1;
                     }
-                    asked.push(Asked {
+                    asked.push(RequestDatagram {
                         to,
                         session,
                         sequence,
@@ -269,7 +269,7 @@ impl World {
 
     fn signed(
         &mut self,
-        asked: &Asked,
+        asked: &RequestDatagram,
         refused: Option<Reason>,
         fragment: bool,
         payload: &[u8],
@@ -283,12 +283,12 @@ impl World {
             fragment,
             payload,
         };
-        let mut sent = Sent::default();
+        let mut sent = SentDatagrams::default();
         self.engine.answer(&answer, &mut sent);
         sent.0.pop().expect("an answer")
     }
 
-    fn answer(&mut self, asked: &Asked, refused: Option<Reason>, payload: &[u8]) {
+    fn answer(&mut self, asked: &RequestDatagram, refused: Option<Reason>, payload: &[u8]) {
         let datagram = self.signed(asked, refused, false, payload);
         if let Some(command) = self.commands.get_mut(&(asked.session, asked.sequence)) {
             command.was_refused |= refused.is_some();

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::history::Call;
-use preparation::Prepared;
+use preparation::KeyHistory;
 use search::Outcome;
 
 /// How many states the search may visit for one key before it gives up. Histories of a healthy cluster
@@ -77,7 +77,7 @@ fn check_with_limit(calls: &[Call], states_max: u64) -> Result<Checked, Failure>
     };
     for (key, mut calls) in by_key {
         calls.sort_by_key(|call| call.invoked_ns);
-        let prepared = Prepared::new(&calls);
+        let prepared = KeyHistory::new(&calls);
         match search::search(&prepared, states_max) {
             Outcome::Linearizable { states_visited } => checked.states_visited += states_visited,
             Outcome::NotLinearizable => {
@@ -109,7 +109,7 @@ fn first_unexplained(calls: &[Call], states_max: u64) -> usize {
         .collect();
     returns.sort_unstable();
     let explained = |(end_ns, _): &(u64, usize)| {
-        let prepared = Prepared::new(&up_to(calls, *end_ns));
+        let prepared = KeyHistory::new(&up_to(calls, *end_ns));
         !matches!(
             search::search(&prepared, states_max),
             Outcome::NotLinearizable

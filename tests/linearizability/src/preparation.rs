@@ -31,7 +31,7 @@ pub(super) struct Alike {
 
 /// One key's calls, ready to search.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct KeyHistory {
     /// By time of invocation.
     pub(super) certain: Vec<Certain>,
     pub(super) possible: Vec<Alike>,
@@ -40,7 +40,7 @@ pub(super) struct Prepared {
     pub(super) observers: HashMap<Value, usize>,
 }
 
-impl Prepared {
+impl KeyHistory {
     /// Prepares one key's calls, which are sorted by time of invocation.
     pub(super) fn new(calls: &[Call]) -> Self {
         let mut calls: Vec<Call> = calls.to_vec();

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::preparation::Prepared;
+use super::preparation::KeyHistory;
 use super::register::{self, State};
 use crate::history::Value;
 
@@ -16,7 +16,7 @@ pub(super) enum Outcome {
 }
 
 /// Searches for an order of all certain and any possible calls that explains every answer.
-pub(super) fn search(prepared: &Prepared, states_max: u64) -> Outcome {
+pub(super) fn search(prepared: &KeyHistory, states_max: u64) -> Outcome {
     Search::new(prepared).run(states_max)
 }
 
@@ -36,7 +36,7 @@ struct Frame {
 }
 
 struct Search<'a> {
-    prepared: &'a Prepared,
+    prepared: &'a KeyHistory,
     state: State,
     /// Which certain calls are taken, one bit each.
     taken: Vec<u64>,
@@ -54,7 +54,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(prepared: &'a Prepared) -> Self {
+    fn new(prepared: &'a KeyHistory) -> Self {
         let count = prepared.certain.len();
         Self {
             prepared,

@@ -60,7 +60,7 @@ fn expected_bodies() -> Vec<(&'static str, Body)> {
     bodies.extend(passed_on_bodies());
     bodies.extend(replication_bodies());
     bodies.extend(handover_bodies());
-    bodies.extend(own_clients_bodies());
+    bodies.extend(native_clients_bodies());
     bodies.extend(agreement_bodies());
     bodies
 }
@@ -166,7 +166,7 @@ fn agreement_bodies() -> Vec<(&'static str, Body)> {
 }
 
 /// What serving clients of the native protocol adds.
-fn own_clients_bodies() -> Vec<(&'static str, Body)> {
+fn native_clients_bodies() -> Vec<(&'static str, Body)> {
     vec![
         (
             "hello_with_own_address",

@@ -1,7 +1,7 @@
 //! One connection of the load: requests out, answers in, in order. Knows when each request was due and what
 //! its answer means.
 use super::clock::Clock;
-use super::measured::Measured;
+use super::measured::Measurements;
 use super::protocol::{Answer, Protocol, Verdict, invalid};
 use super::way::{Account, Stream};
 use std::collections::VecDeque;
@@ -150,7 +150,7 @@ impl Connection {
     /// Takes all answers that are there. `ended` says that the server has closed its side: then an
     /// error follows the last answer. (A read that is not filled has emptied the socket, and saves
     /// asking again; but the end may lie behind it, and is announced only once.)
-    pub fn receive(&mut self, ended: bool, measured: &mut Measured) -> io::Result<()> {
+    pub fn receive(&mut self, ended: bool, measured: &mut Measurements) -> io::Result<()> {
         loop {
             let room = self.filled..self.filled + READ_BYTES;
             if self.received.len() < room.end {
@@ -180,7 +180,7 @@ impl Connection {
         }
     }
 
-    fn take_answers(&mut self, measured: &mut Measured) -> io::Result<()> {
+    fn take_answers(&mut self, measured: &mut Measurements) -> io::Result<()> {
         let now = self.clock.now();
         let mut taken = 0;
         let mut has_written = false;

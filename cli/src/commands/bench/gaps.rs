@@ -12,11 +12,11 @@ pub struct WriteGaps {
     /// A moment, and what the wall clock showed then, from the Unix epoch. Time is measured from here, so
     /// that a wall clock that is set meanwhile makes no gap.
     anchor: (Instant, Duration),
-    seen: Mutex<Seen>,
+    seen: Mutex<LongestGaps>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct LongestGaps {
     last: Option<Instant>,
     /// The longest first.
     longest: Vec<Span>,
@@ -34,7 +34,7 @@ impl Span {
     }
 }
 
-impl Seen {
+impl LongestGaps {
     fn keep(&mut self, span: Span) {
         let shortest = self.longest.get(GAPS_MAX - 1);
         if shortest.is_some_and(|shortest| span.length() <= shortest.length()) {

@@ -3,11 +3,11 @@
 use super::clock::Clock;
 use super::connection::{Connection, Due, Request};
 use super::gaps::WriteGaps;
-use super::measured::{Intervals, Measured, NOT_SENT};
+use super::measured::{Intervals, Measurements, NOT_SENT};
 use super::pace::Pace;
 use super::protocol::Protocol;
 use super::timer::Timer;
-use super::way::{Place, Way};
+use super::way::{ServerAddress, Way};
 use anyhow::Context as _;
 use mio::{Events, Interest, Poll, Token};
 use rand::rngs::SmallRng;
@@ -60,7 +60,7 @@ pub struct Load {
     /// How many of 100 requests write.
     pub write_percent: u8,
     /// Where to connect; there is one at least.
-    pub addresses: Vec<Place>,
+    pub addresses: Vec<ServerAddress>,
     /// How and as whom.
     pub way: Way,
     /// What each connection does.
@@ -111,7 +111,7 @@ struct Lane {
 }
 
 /// A load whose connections are made.
-pub struct Opened {
+pub struct ConnectedLoad {
     load: Load,
     poll: Poll,
     timer: Option<Timer>,
@@ -120,7 +120,7 @@ pub struct Opened {
 
 impl Load {
     /// Connects. Fails if a connection cannot be made, unless the load survives that.
-    pub fn open(self) -> anyhow::Result<Opened> {
+    pub fn open(self) -> anyhow::Result<ConnectedLoad> {
         let poll = Poll::new()?;
         let timer = self.pace.map(|_| Timer::new(poll.registry(), TIMER));
         let mut lanes = Vec::new();
@@ -129,7 +129,7 @@ impl Load {
             if self.survive {
                 lane.mend_at = Some(self.clock.now());
             } else {
-                let to = self.place(&lane);
+                let to = self.server(&lane);
                 let address = to.address;
                 let stream = std::net::TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
                     .and_then(|stream| stream.set_nonblocking(true).map(|()| stream))
@@ -139,7 +139,7 @@ impl Load {
             }
             lanes.push(lane);
         }
-        Ok(Opened {
+        Ok(ConnectedLoad {
             timer: timer.transpose()?,
             load: self,
             poll,
@@ -147,14 +147,14 @@ impl Load {
         })
     }
 
-    fn place(&self, lane: &Lane) -> &Place {
+    fn server(&self, lane: &Lane) -> &ServerAddress {
         &self.addresses[lane.turn % self.addresses.len()]
     }
 
     fn connection(
         &self,
         stream: mio::net::TcpStream,
-        to: &Place,
+        to: &ServerAddress,
         token: usize,
         poll: &Poll,
     ) -> io::Result<Connection> {
@@ -182,7 +182,7 @@ impl Load {
     }
 
     /// Takes the answers that are there and makes as many new requests.
-    fn go_on(&self, lane: &mut Lane, measured: &mut Measured, ended: bool) {
+    fn go_on(&self, lane: &mut Lane, measured: &mut Measurements, ended: bool) {
         let Some(connection) = &mut lane.connection else {
             return;
         };
@@ -197,7 +197,7 @@ impl Load {
     }
 
     /// Makes the requests that there is room and time for, and sends what waits to be sent.
-    fn send(&self, lane: &mut Lane, measured: &mut Measured) {
+    fn send(&self, lane: &mut Lane, measured: &mut Measurements) {
         let now = self.clock.now();
         let may_ask = !lane.is_leaving && now < self.sends_until(measured.begun);
         let Some(mut connection) = lane.connection.take() else {
@@ -254,7 +254,7 @@ impl Load {
     }
 
     /// Leaves a connection. What was not answered has failed, and is tried again by a load that survives.
-    fn give_up(&self, lane: &mut Lane, measured: &mut Measured, reason: &str) {
+    fn give_up(&self, lane: &mut Lane, measured: &mut Measurements, reason: &str) {
         let now = self.clock.now();
         if let Some(connection) = lane.connection.take() {
             let waiting = connection.into_waiting();
@@ -292,10 +292,10 @@ impl Load {
     }
 }
 
-impl Opened {
+impl ConnectedLoad {
     /// Runs to the end.
-    pub fn run(mut self, begun: Instant) -> anyhow::Result<Measured> {
-        let mut measured = Measured::new(begun)?;
+    pub fn run(mut self, begun: Instant) -> anyhow::Result<Measurements> {
+        let mut measured = Measurements::new(begun)?;
         let duration = self.load.duration;
         measured.intervals = self.load.interval.map(|it| Intervals::new(it, duration));
         measured.gaps.clone_from(&self.load.gaps);
@@ -326,7 +326,7 @@ impl Opened {
         Ok(measured)
     }
 
-    fn drive(&mut self, measured: &mut Measured) -> anyhow::Result<()> {
+    fn drive(&mut self, measured: &mut Measurements) -> anyhow::Result<()> {
         let end = measured.begun + self.load.duration;
         let sends_until = self.load.sends_until(measured.begun);
         let mut events = Events::with_capacity(EVENTS_MAX);
@@ -393,7 +393,7 @@ impl Opened {
     }
 
     /// Makes the requests that have fallen due, and leaves servers that say nothing.
-    fn look_at_the_clock(&mut self, measured: &mut Measured) {
+    fn look_at_the_clock(&mut self, measured: &mut Measurements) {
         if self.load.pace.is_none() && !self.load.survive {
             return;
         }
@@ -413,7 +413,7 @@ impl Opened {
     }
 
     /// Makes broken connections anew, each after a pause.
-    fn mend(&mut self, measured: &mut Measured, now: Instant) {
+    fn mend(&mut self, measured: &mut Measurements, now: Instant) {
         let Self {
             load, lanes, poll, ..
         } = self;
@@ -422,7 +422,7 @@ impl Opened {
             if !is_due || !lane.has_more() {
                 continue;
             }
-            let to = load.place(lane);
+            let to = load.server(lane);
             let stream = mio::net::TcpStream::connect(to.address);
             match stream.and_then(|stream| load.connection(stream, to, token, poll)) {
                 Ok(connection) => {

@@ -71,7 +71,7 @@ fn load(addresses: &[SocketAddr], operations: Option<u64>) -> Load {
         keys: 10,
         value_bytes: 3,
         write_percent: 100,
-        addresses: addresses.iter().copied().map(Place::from).collect(),
+        addresses: addresses.iter().copied().map(ServerAddress::from).collect(),
         way: Way::default(),
         connections: vec![share],
         pace: None,
@@ -83,16 +83,16 @@ fn load(addresses: &[SocketAddr], operations: Option<u64>) -> Load {
     }
 }
 
-fn run_load(load: Load) -> Measured {
+fn run_load(load: Load) -> Measurements {
     let begun = load.clock.now();
     load.open().unwrap().run(begun).unwrap()
 }
 
-fn run(address: SocketAddr, operations: u64) -> Measured {
+fn run(address: SocketAddr, operations: u64) -> Measurements {
     run_load(load(&[address], Some(operations)))
 }
 
-fn failed(measured: &Measured) -> u64 {
+fn failed(measured: &Measurements) -> u64 {
     measured.errors.values().sum()
 }
 
@@ -151,7 +151,7 @@ const STALLED_REQUEST: u64 = 1000;
 const REQUESTS: u64 = 2000;
 
 /// A load on a server that stands still once, before it answers this request: time passes.
-fn stalled(pace: Option<Pace>) -> Measured {
+fn stalled(pace: Option<Pace>) -> Measurements {
     let clock = Clock::default();
     let servers = clock.clone();
     let address = server(move |count| {
@@ -236,7 +236,7 @@ fn what_an_open_loop_could_not_send_is_counted() {
 }
 
 /// What survives: everything is answered in the end, and each failed try is counted.
-fn survived(addresses: &[SocketAddr], protocol: Protocol, operations: u64) -> Measured {
+fn survived(addresses: &[SocketAddr], protocol: Protocol, operations: u64) -> Measurements {
     let clock = Clock::default();
     let gaps = Arc::new(WriteGaps::new(clock.now()));
     let measured = run_load(Load {

@@ -18,7 +18,7 @@ pub const NOT_SENT: &str = "not sent in time";
 
 /// What was measured.
 #[derive(Debug)]
-pub struct Measured {
+pub struct Measurements {
     /// Of every request that succeeded, nanoseconds.
     pub latencies_ns: Histogram<u64>,
     /// The same exactly, as long as they are few.
@@ -41,7 +41,7 @@ pub struct Measured {
     pub gaps: Option<Arc<WriteGaps>>,
 }
 
-impl Measured {
+impl Measurements {
     /// Nothing yet.
     pub fn new(begun: Instant) -> anyhow::Result<Self> {
         Ok(Self {

@@ -1,8 +1,8 @@
 //! Everything that is measured is counted once, in its interval, and what is kept is limited.
 use super::*;
 
-fn measured(begun: Instant) -> Measured {
-    let mut measured = Measured::new(begun).unwrap();
+fn measured(begun: Instant) -> Measurements {
+    let mut measured = Measurements::new(begun).unwrap();
     let second = Duration::from_secs(1);
     measured.intervals = Some(Intervals::new(Duration::from_millis(300), second));
     measured
@@ -19,7 +19,7 @@ fn each_answer_is_in_the_interval_in_which_it_came() {
     other.succeeded(at(305), at(310));
     other.failed("busy", 1, at(950));
     other.succeeded(at(999), at(1000)); // in flight when the time was up
-    let mut total = Measured::new(begun).unwrap();
+    let mut total = Measurements::new(begun).unwrap();
     total.add(one).unwrap();
     total.add(other).unwrap();
     assert_eq!((total.latencies_ns.len(), total.errors["busy"]), (4, 3));
@@ -56,7 +56,7 @@ fn a_latency_beyond_the_largest_counts_as_that() {
 #[test]
 fn reasons_are_limited() {
     let now = Instant::now();
-    let mut measured = Measured::new(now).unwrap();
+    let mut measured = Measurements::new(now).unwrap();
     for n in 0..100 {
         measured.failed(&format!("reason {n}"), 1, now);
     }

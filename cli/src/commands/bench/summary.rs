@@ -1,7 +1,7 @@
 //! What a run has measured, for people and for programs.
 use super::cpu::CpuTime;
 use super::gaps::Gap;
-use super::measured::Measured;
+use super::measured::Measurements;
 use crate::commands::status::columns;
 use crate::commands::view::as_text;
 use crate::utc;
@@ -20,7 +20,7 @@ const FAILED_PERCENT_MAX: u64 = 1;
 
 /// What was measured, and how it is to be shown.
 pub struct Summary {
-    pub measured: Measured,
+    pub measured: Measurements,
     pub client: CpuTime,
     pub servers: Option<CpuTime>,
     /// Of an open loop.

@@ -9,7 +9,7 @@ const MS: Duration = Duration::from_millis(1);
 /// Latencies of 1 to 1000 ms, each once; one failed.
 fn summary() -> Summary {
     let begun = Instant::now();
-    let mut measured = Measured::new(begun).unwrap();
+    let mut measured = Measurements::new(begun).unwrap();
     measured.intervals = Some(Intervals::new(500 * MS, 2000 * MS));
     for latency in 1..=1000 {
         measured.succeeded(begun, begun + latency * MS);
@@ -111,7 +111,7 @@ fn people_are_told_that_the_rate_was_not_reached_and_only_then() {
 fn a_run_of_which_most_failed_is_a_failure_and_says_why() {
     let begun = Instant::now();
     let mut run = summary();
-    run.measured = Measured::new(begun).unwrap();
+    run.measured = Measurements::new(begun).unwrap();
     run.measured
         .succeeded(begun, begun + Duration::from_nanos(10_481_700));
     run.measured

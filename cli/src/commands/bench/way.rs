@@ -1,7 +1,7 @@
 //! The way to a server: in the clear or by TLS, and as whom. Moves bytes; what they mean is known elsewhere.
 use super::connection::Request;
 use super::protocol::{Answer, Protocol};
-use crate::commands::ask::{Asked, needs_tls, speaks_tls};
+use crate::commands::ask::{RequestKind, needs_tls, speaks_tls};
 use anyhow::{Context as _, bail};
 use mio::net::TcpStream;
 use quorumwire_node::keys::read_private;
@@ -53,14 +53,14 @@ impl std::fmt::Debug for Account {
     }
 }
 
-/// Where a server is, and the name that its certificate must have.
+/// The address of a server, and the name that its certificate must have.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ServerAddress {
     pub address: SocketAddr,
     pub name: ServerName<'static>,
 }
 
-impl From<SocketAddr> for Place {
+impl From<SocketAddr> for ServerAddress {
     fn from(address: SocketAddr) -> Self {
         Self {
             address,
@@ -121,7 +121,7 @@ fn first_account(path: &Path) -> anyhow::Result<Account> {
 
 impl Way {
     /// A stream to a server; nothing is sent yet.
-    pub fn begin(&self, tcp: TcpStream, to: &Place) -> io::Result<Stream> {
+    pub fn begin(&self, tcp: TcpStream, to: &ServerAddress) -> io::Result<Stream> {
         let tls = self.tls.as_ref().map(|config| {
             let tls = ClientConnection::new(Arc::clone(config), to.name.clone());
             tls.map(Box::new).map_err(io::Error::other)
@@ -132,7 +132,7 @@ impl Way {
 
     /// Whether this way leads anywhere: what is wrong with it would be wrong with every connection, for as
     /// long as the load lasts.
-    pub fn try_out(&self, to: &Place, protocol: Protocol) -> anyhow::Result<()> {
+    pub fn try_out(&self, to: &ServerAddress, protocol: Protocol) -> anyhow::Result<()> {
         let address = to.address;
         let tcp = std::net::TcpStream::connect_timeout(&address, WAY_TIMEOUT)
             .with_context(|| format!("connecting to {address}"))?;
@@ -143,7 +143,7 @@ impl Way {
             return Ok(());
         };
         if self.tls.is_none() && speaks_tls(&address.to_string()) {
-            bail!("{address}: {}", needs_tls(Asked::ToTell));
+            bail!("{address}: {}", needs_tls(RequestKind::Read));
         }
         Err(error.context(format!("{address}")))
     }
@@ -151,7 +151,7 @@ impl Way {
     fn ask(
         &self,
         mut tcp: std::net::TcpStream,
-        to: &Place,
+        to: &ServerAddress,
         protocol: Protocol,
     ) -> anyhow::Result<()> {
         let mut asked = String::new();

@@ -1,7 +1,9 @@
 //! A replica of a running `quorumwire dev` is started again: another process leaves a file in the cluster's
 //! folder, and the one that the replicas belong to finds it there.
 use super::super::ask;
-use super::super::local_cluster::{LocalCluster, Place, Recorded, START_TIMEOUT, lock};
+use super::super::local_cluster::{
+    ClusterRecord, LocalCluster, ReplicaAddresses, START_TIMEOUT, lock,
+};
 use super::super::progress::Progress;
 use anyhow::{Context as _, bail};
 use quorumwire_node::options::Refused;
@@ -22,14 +24,14 @@ fn request(dir: &Path, id: u16) -> PathBuf {
 /// Asks whom the cluster in this folder belongs to, and waits until the replica answers; what came of it, in
 /// words.
 pub fn ask(dir: &Path, id: u16) -> anyhow::Result<String> {
-    let place = place_of(dir, id)?;
+    let replica = addresses_of(dir, id)?;
     if lock(dir).is_ok() {
         bail!(
             "no `quorumwire dev` runs in {0}: `quorumwire dev --dir {0}` starts all of its replicas",
             dir.display()
         );
     }
-    if let Ok(report) = ask::report(&place.http, REPORT_TIMEOUT)
+    if let Ok(report) = ask::report(&replica.http, REPORT_TIMEOUT)
         && report.id == id
     {
         return Ok(format!(
@@ -40,7 +42,7 @@ pub fn ask(dir: &Path, id: u16) -> anyhow::Result<String> {
     let request = request(dir, id);
     fs::write(&request, "").with_context(|| format!("writing {}", request.display()))?;
     let mut progress = Progress::start();
-    while request.exists() || ask::report(&place.http, REPORT_TIMEOUT).is_err() {
+    while request.exists() || ask::report(&replica.http, REPORT_TIMEOUT).is_err() {
         if progress.elapsed() > START_TIMEOUT {
             fs::remove_file(&request).ok(); // it may be gone
             bail!(
@@ -66,26 +68,26 @@ fn pid_in_words(dir: &Path, id: u16) -> String {
     pid.map_or_else(|_| String::new(), |pid| format!(" (PID {pid})"))
 }
 
-fn place_of(dir: &Path, id: u16) -> anyhow::Result<Place> {
+fn addresses_of(dir: &Path, id: u16) -> anyhow::Result<ReplicaAddresses> {
     let allowed = "the folder of a `quorumwire dev` that runs";
-    let recorded = Recorded::read(dir)?
+    let recorded = ClusterRecord::read(dir)?
         .ok_or_else(|| Refused::flag("dir", dir.display().to_string(), allowed))?;
     let ids: Vec<String> = recorded
         .replicas
         .iter()
         .map(|it| it.id.to_string())
         .collect();
-    let mut places = recorded.replicas.into_iter();
-    let place = places.find(|place| place.id == id);
-    place.ok_or_else(|| Refused::flag("restart", id.to_string(), ids.join(", ")).into())
+    let mut replicas = recorded.replicas.into_iter();
+    let replica = replicas.find(|replica| replica.id == id);
+    replica.ok_or_else(|| Refused::flag("restart", id.to_string(), ids.join(", ")).into())
 }
 
 /// Which replicas are to be started again. Who asked sees that it was heard.
 pub fn asked_for(cluster: &LocalCluster, dir: &Path) -> anyhow::Result<Vec<u16>> {
     let mut asked = Vec::new();
-    for place in cluster.places() {
-        match fs::remove_file(request(dir, place.id)) {
-            Ok(()) if cluster.pid(place.id).is_none() => asked.push(place.id),
+    for replica in cluster.replicas() {
+        match fs::remove_file(request(dir, replica.id)) {
+            Ok(()) if cluster.pid(replica.id).is_none() => asked.push(replica.id),
             Ok(()) => {} // it runs
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error).context("looking for restarts that are asked for"),

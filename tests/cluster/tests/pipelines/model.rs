@@ -64,7 +64,7 @@ enum Part {
 }
 
 /// A request and the answer it must get.
-pub struct Asked {
+pub struct Exchange {
     pub bytes: Vec<u8>,
     answer: Vec<Part>,
 }
@@ -107,7 +107,7 @@ impl Model {
     }
 
     /// A request as chance has it, executed here.
-    pub fn ask(&mut self, rng: &mut ChaCha8Rng) -> Asked {
+    pub fn ask(&mut self, rng: &mut ChaCha8Rng) -> Exchange {
         let key = self.key(rng);
         match rng.random_range(0..100) {
             0..16 => self.set(&key, rng),
@@ -121,7 +121,7 @@ impl Model {
     }
 
     /// Reads the answer; an error unless it is the right one.
-    pub fn check(&mut self, asked: &Asked, pipe: &mut Pipe) -> Result<()> {
+    pub fn check(&mut self, asked: &Exchange, pipe: &mut Pipe) -> Result<()> {
         for part in &asked.answer {
             match part {
                 Part::Bytes(bytes) => pipe.expect(bytes)?,
@@ -160,7 +160,7 @@ impl Model {
         self.items.insert(key.into(), item);
     }
 
-    fn set(&mut self, key: &str, rng: &mut ChaCha8Rng) -> Asked {
+    fn set(&mut self, key: &str, rng: &mut ChaCha8Rng) -> Exchange {
         let (flags, value) = (rng.random_range(0..4), value(rng));
         let silent = rng.random_bool(0.2);
         let noreply = if silent { " noreply" } else { "" };
@@ -175,7 +175,7 @@ impl Model {
         asked(bytes, "STORED\r\n")
     }
 
-    fn get(&mut self, first: &str, rng: &mut ChaCha8Rng) -> Asked {
+    fn get(&mut self, first: &str, rng: &mut ChaCha8Rng) -> Exchange {
         let mut keys = vec![first.to_owned()];
         while rng.random_bool(0.3) {
             keys.push(self.key(rng));
@@ -193,13 +193,13 @@ impl Model {
             self.reach(Reached::Hit);
         }
         answer.extend_from_slice(b"END\r\n");
-        Asked {
+        Exchange {
             bytes: format!("get {}\r\n", keys.join(" ")).into_bytes(),
             answer: vec![Part::Bytes(answer)],
         }
     }
 
-    fn gets(&mut self, key: &str) -> Asked {
+    fn gets(&mut self, key: &str) -> Exchange {
         let bytes = format!("gets {key}\r\n").into_bytes();
         let Some(item) = self.items.get(key) else {
             self.reach(Reached::Miss);
@@ -215,10 +215,10 @@ impl Model {
             Part::Bytes([b"\r\n", &*item.value, b"\r\nEND\r\n"].concat()),
         ];
         self.reach(Reached::HitWithUnique);
-        Asked { bytes, answer }
+        Exchange { bytes, answer }
     }
 
-    fn increment(&mut self, key: &str, delta: u64) -> Asked {
+    fn increment(&mut self, key: &str, delta: u64) -> Exchange {
         let bytes = format!("incr {key} {delta}\r\n").into_bytes();
         let Some(item) = self.items.get(key) else {
             self.reach(Reached::NothingToIncrement);
@@ -238,7 +238,7 @@ impl Model {
         asked(bytes, &format!("{sum}\r\n"))
     }
 
-    fn append(&mut self, key: &str, rng: &mut ChaCha8Rng) -> Asked {
+    fn append(&mut self, key: &str, rng: &mut ChaCha8Rng) -> Exchange {
         let short = ["7", "ab"][rng.random_range(0..2)];
         let bytes = format!("append {key} 9 0 {}\r\n{short}\r\n", short.len()).into_bytes();
         let Some(item) = self.items.get(key).cloned() else {
@@ -253,7 +253,7 @@ impl Model {
         asked(bytes, "STORED\r\n")
     }
 
-    fn delete(&mut self, key: &str) -> Asked {
+    fn delete(&mut self, key: &str) -> Exchange {
         let bytes = format!("delete {key}\r\n").into_bytes();
         if self.items.remove(key).is_some() {
             self.reach(Reached::Deleted);
@@ -264,7 +264,7 @@ impl Model {
     }
 
     /// A `cas` with the newest unique value that has come back by now.
-    fn swap(&mut self, key: &str, rng: &mut ChaCha8Rng) -> Asked {
+    fn swap(&mut self, key: &str, rng: &mut ChaCha8Rng) -> Exchange {
         let (version, unique) = self.uniques.get(key).copied().unwrap_or_default();
         let value = value(rng);
         let head = format!("cas {key} 1 0 {} {unique}\r\n", value.len());
@@ -287,8 +287,8 @@ impl Model {
     }
 }
 
-fn asked(bytes: Vec<u8>, answer: &str) -> Asked {
-    Asked {
+fn asked(bytes: Vec<u8>, answer: &str) -> Exchange {
+    Exchange {
         bytes,
         answer: vec![Part::Bytes(answer.as_bytes().to_vec())],
     }

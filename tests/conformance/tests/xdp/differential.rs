@@ -3,7 +3,7 @@
 //! memcached clients, too. After every frame and every order of the host, registers, ring and all that left
 //! are compared. Needs root.
 use crate::frames::check_left_to_device;
-use crate::twin::{Comes, MEMCACHED, Out, Sent, Twin, frame_of};
+use crate::twin::{Comes, Datagram, MEMCACHED, Out, Twin, frame_of};
 use crate::veth::{OUTSIDE, PORT, Way};
 use crate::{ALL, Clones, Driver, How, Multicast};
 use quorumwire_conformance_tests::cluster::GROUP;
@@ -148,9 +148,9 @@ impl Sim<'_> {
 
     /// Puts on the way what a member has sent; what goes to clients ends here, and so does what goes to
     /// members of former terms, whose packets come again.
-    fn send(&mut self, from: usize, sent: Vec<Sent>) {
+    fn send(&mut self, from: usize, sent: Vec<Datagram>) {
         let from = self.address(from);
-        for Sent { to, bytes, .. } in sent {
+        for Datagram { to, bytes, .. } in sent {
             let slot = (0..self.others.len()).find(|slot| self.address(*slot) == to);
             if let Some(slot) = slot {
                 self.on_the_way.push_back((slot, from, bytes));

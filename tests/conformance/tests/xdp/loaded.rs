@@ -2,7 +2,7 @@
 //! looks at what it shares with its host.
 mod ffi;
 
-use ffi::{FRAME_BYTES_MAX, Mapped, registers_of, run, run_live};
+use ffi::{FRAME_BYTES_MAX, MapMemory, registers_of, run, run_live};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program, Xdp, XdpFlags};
 use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, Reason, Registers};
@@ -56,9 +56,9 @@ pub struct Slot {
 pub struct Loaded {
     program: OwnedFd,
     interface: u32,
-    groups: Mapped,
-    ring: Mapped,
-    in_step: Mapped,
+    groups: MapMemory,
+    ring: MapMemory,
+    in_step: MapMemory,
     counters: MapHandle,
     peers: MapHandle,
     locks: MapHandle,
@@ -92,7 +92,7 @@ impl Loaded {
         };
         let groups = map("groups");
         let groups_map = MapHandle::try_from(&groups).expect("another descriptor");
-        let mapped = |map: MapHandle, bytes| Mapped::new(map.as_fd(), bytes).expect("mapable");
+        let mapped = |map: MapHandle, bytes| MapMemory::new(map.as_fd(), bytes).expect("mapable");
         Self {
             program: Program::fd_from_id(attached).expect("root"),
             interface,

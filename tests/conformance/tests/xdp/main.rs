@@ -24,7 +24,7 @@ mod wakes;
 
 use groups::Busy;
 use quorumwire_conformance_tests::cluster::GROUP;
-use quorumwire_conformance_tests::{Fabric, Frame, Wanted, conformance, next_datagram};
+use quorumwire_conformance_tests::{Fabric, Frame, PlaneSpec, conformance, next_datagram};
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::DataPlane;
 use quorumwire_plane_xdp::{
@@ -227,7 +227,7 @@ impl<H: How> Kernel<H> {
 }
 
 impl<H: How> Fabric for Kernel<H> {
-    fn new(wanted: Wanted) -> Self {
+    fn new(wanted: PlaneSpec) -> Self {
         let options = Options {
             group: GROUP,
             ring_slots: wanted.ring_slots,

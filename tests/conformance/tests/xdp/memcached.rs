@@ -5,7 +5,7 @@ use crate::tagged::Tagged;
 use crate::veth::{OUTSIDE, counted, plane_ip, test_ip};
 use crate::{Driver, Generic, How, Kernel, ON_THE_WAY_MAX};
 use quorumwire_conformance_tests::cluster::{Cluster, START};
-use quorumwire_conformance_tests::{Wanted, next_datagram};
+use quorumwire_conformance_tests::{PlaneSpec, next_datagram};
 use quorumwire_fastpath::{RECENT_OFFERS_TO_REPLACE, recent_place};
 use quorumwire_interfaces::{
     Command, DataPlane, EntryKind, Index, Leave, Offload, PlaneError, PlaneEvent,
@@ -32,7 +32,7 @@ const MOMENTS: u64 = 512;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An engaged cluster, and a memcached client of its leader.
-struct Served<H: How> {
+struct ServedCluster<H: How> {
     cluster: Cluster<Kernel<H>>,
     /// The hosts' own sockets, by slot.
     hosts: Vec<UdpSocket>,
@@ -60,9 +60,9 @@ fn datagram(request: u16, body: &[u8]) -> Vec<u8> {
     [&frame, body].concat()
 }
 
-impl<H: How> Served<H> {
+impl<H: How> ServedCluster<H> {
     fn new(replicas: usize, ring_slots: u32) -> Self {
-        let mut cluster = Cluster::<Kernel<H>>::engaged_with(Wanted {
+        let mut cluster = Cluster::<Kernel<H>>::engaged_with(PlaneSpec {
             replicas,
             ring_slots,
             window: ring_slots,
@@ -137,7 +137,7 @@ fn set(key: &[u8], value: &[u8], rest: &str) -> Vec<u8> {
 
 #[test]
 fn a_set_is_replicated_and_answered_once_it_is_committed() {
-    let mut served = Served::<Driver>::new(3, 64);
+    let mut served = ServedCluster::<Driver>::new(3, 64);
     let key = b"a-key-of-many-letters".repeat(11);
     let value = vec![b'v'; 1000];
     let sets = [
@@ -191,7 +191,7 @@ pub fn what_the_program_may_not_take_reaches_the_host_as_it_was_sent() {
 }
 
 fn reaches_the_host_as_it_was_sent<H: How>() {
-    let mut served = Served::<H>::new(1, 2);
+    let mut served = ServedCluster::<H>::new(1, 2);
     let hello = datagram(1, &set(b"k", b"hello", ""));
     let stored = datagram(1, b"STORED\r\n");
     assert_eq!(
@@ -229,7 +229,7 @@ fn reaches_the_host_as_it_was_sent<H: How>() {
 
 #[test]
 pub fn a_follower_takes_nothing() {
-    let mut served = Served::<Driver>::new(2, 64);
+    let mut served = ServedCluster::<Driver>::new(2, 64);
     let follower = &mut served.cluster.fabric.planes[1];
     follower.keep_answer(b"k", Some(b"VALUE k 0 0\r\n\r\nEND\r\n"));
     follower.allow(&leave());
@@ -254,7 +254,7 @@ pub fn a_follower_takes_nothing() {
 
 #[test]
 pub fn a_get_is_answered_only_while_that_is_linearizable() {
-    let mut served = Served::<Driver>::new(1, 64);
+    let mut served = ServedCluster::<Driver>::new(1, 64);
     let get = datagram(0x0203, b"get key\r\n");
     let text = b"VALUE key 7 5\r\nhello\r\nEND\r\n";
     let answer = Some(datagram(0x0203, text));
@@ -309,7 +309,7 @@ pub fn an_answer_is_no_amplifier_and_never_longer_than_a_datagram() {
 }
 
 fn is_no_amplifier<H: How>() {
-    let mut served = Served::<H>::new(1, 64);
+    let mut served = ServedCluster::<H>::new(1, 64);
     let most = served.leader().answer_bytes_max();
     let long_key = [b'k'; 30];
     for (key, bytes, is_answered) in [
@@ -336,7 +336,7 @@ fn neighbour_of(key: &str, begin: &str) -> String {
 
 #[test]
 fn two_keys_with_one_place_do_not_take_it_from_each_other_with_every_read() {
-    let mut served = Served::<Driver>::new(1, 64);
+    let mut served = ServedCluster::<Driver>::new(1, 64);
     let second = neighbour_of("first", "second");
     let get = |key: &str| datagram(5, format!("get {key}\r\n").as_bytes());
     let (first, second) = ("first", second.as_str());
@@ -368,7 +368,7 @@ fn two_keys_with_one_place_do_not_take_it_from_each_other_with_every_read() {
 /// As when many ask for a key at once that the table does not hold: each is told by the host, and offers it.
 #[test]
 fn no_answer_is_lost_because_the_same_one_is_kept_again() {
-    let mut served = Served::<Driver>::new(1, 64);
+    let mut served = ServedCluster::<Driver>::new(1, 64);
     let text = [
         &b"VALUE the-name-of-a-key 0 1200\r\n"[..],
         &[b'a'; 1200],
@@ -427,7 +427,7 @@ fn take_all(plane: &mut XdpPlane) -> u64 {
 /// A `set` waits for its step while the host takes its leave back and submits what has to be ahead of it.
 #[test]
 pub fn no_set_goes_behind_what_the_host_has_submitted_since() {
-    let mut served = Served::<Driver>::new(1, 1024);
+    let mut served = ServedCluster::<Driver>::new(1, 1024);
     let (over, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     let plane = &mut served.cluster.fabric.planes[0];
     let client = &served.client;
@@ -485,7 +485,7 @@ pub fn no_set_goes_behind_what_the_host_has_submitted_since() {
 /// text after the other.
 #[test]
 pub fn no_answer_is_ever_torn() {
-    let mut served = Served::<Driver>::new(1, 64);
+    let mut served = ServedCluster::<Driver>::new(1, 64);
     // Two that have room in the frame that came in, and one that has none.
     let texts = [(b'a', 20), (b'b', 1200), (b'c', 21)].map(|(letter, bytes)| {
         let value = vec![letter; bytes];

@@ -8,7 +8,7 @@ use crate::veth::{Namespaces, OUTSIDE, PORT, Way, plane_mac, port, test_mac};
 use memcached::Memcached;
 pub use memcached::PORT as MEMCACHED;
 use quorumwire_fastpath::{
-    Asker, Counters, Engine, Keys, Options, Outbox, Outcome, Place, check, step,
+    Counters, Engine, Keys, Options, Outbox, Outcome, RegisterStore, ReplyAddress, check, step,
 };
 use quorumwire_interfaces::{
     Command, DataPlane, Grant, Index, PLANE_REPLICAS_MAX, PlaneError, PlaneEvent, PlaneKeys,
@@ -25,14 +25,14 @@ use std::time::{Duration, Instant};
 
 /// A datagram that leaves.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Sent {
+pub struct Datagram {
     /// From this port.
     pub port: u16,
     pub to: SocketAddr,
     pub bytes: Vec<u8>,
 }
 
-impl Sent {
+impl Datagram {
     fn header(&self) -> Header {
         header_of(&self.bytes)
     }
@@ -57,17 +57,17 @@ const ON_THE_WAY_MAX: Duration = Duration::from_secs(5);
 
 /// What is sent.
 #[derive(Default)]
-pub struct Out(pub Vec<Sent>);
+pub struct Out(pub Vec<Datagram>);
 
 impl Outbox for Out {
     fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
         let (port, bytes) = (PORT, datagram.to_vec());
-        self.0.push(Sent { port, to, bytes });
+        self.0.push(Datagram { port, to, bytes });
     }
 
     fn send_memcached(&mut self, to: SocketAddr, datagram: &[u8]) {
         let (port, bytes) = (MEMCACHED, datagram.to_vec());
-        self.0.push(Sent { port, to, bytes });
+        self.0.push(Datagram { port, to, bytes });
     }
 }
 
@@ -84,7 +84,7 @@ pub fn frame_of(from: SocketAddr, to: SocketAddr, datagram: &[u8]) -> Vec<u8> {
 
 /// What a host was told, each thing in its order.
 #[derive(Debug, Default, Eq, PartialEq)]
-struct Told {
+struct HostLog {
     /// Entries, and how far they are committed.
     log: Vec<String>,
     behind: Vec<u8>,
@@ -92,7 +92,7 @@ struct Told {
     passed: Vec<String>,
 }
 
-impl Told {
+impl HostLog {
     fn note(&mut self, event: &PlaneEvent<'_>) {
         match event {
             PlaneEvent::Entry(entry) => self.log.push(format!("{entry:?}")),
@@ -129,10 +129,10 @@ pub struct Twin {
     options: Options,
     keys: Keys,
     replicas: usize,
-    native_told: Told,
-    plane_told: Told,
+    native_told: HostLog,
+    plane_told: HostLog,
     /// What the kernel's host is to send when it is polled.
-    owed: Vec<Sent>,
+    owed: Vec<Datagram>,
     /// Entries whose blind writes the program answers.
     answered_here: BTreeSet<u64>,
     memcached: Memcached,
@@ -171,8 +171,8 @@ impl Twin {
             options,
             keys: Keys::default(),
             replicas: 1,
-            native_told: Told::default(),
-            plane_told: Told::default(),
+            native_told: HostLog::default(),
+            plane_told: HostLog::default(),
             owed: Vec::new(),
             answered_here: BTreeSet::new(),
             memcached,
@@ -208,11 +208,11 @@ impl Twin {
     }
 
     pub fn registers(&self) -> Registers {
-        *self.native.place().registers()
+        *self.native.register_store().registers()
     }
 
     /// The same from somebody to both; what the native one sends.
-    pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], comes: Comes) -> Vec<Sent> {
+    pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], comes: Comes) -> Vec<Datagram> {
         self.receive_frame(&frame_of(from, self.own, datagram), comes)
     }
 
@@ -225,7 +225,7 @@ impl Twin {
     }
 
     /// The same for any frame. Frames in which there is nothing for a plane are only tried.
-    pub fn receive_frame(&mut self, frame: &[u8], comes: Comes) -> Vec<Sent> {
+    pub fn receive_frame(&mut self, frame: &[u8], comes: Comes) -> Vec<Datagram> {
         let Some(found) = found(frame, &self.home()) else {
             let (verdict, made) = self.loaded.run(frame);
             assert_eq!((verdict, made), (XDP_PASS, frame), "nothing for a plane");
@@ -250,7 +250,7 @@ impl Twin {
         }
         let counted = *self.native.counters();
         let mut out = Out::default();
-        let mut told = Told::default();
+        let mut told = HostLog::default();
         self.native
             .receive(from, datagram, &mut out, &mut |event| told.note(&event));
         let foreign = self.native.counters().foreign > counted.foreign;
@@ -308,7 +308,7 @@ impl Twin {
     /// Blind writes of a range that somebody waits for.
     fn asked_for(&self, from: u64, upto: u64) -> Vec<u64> {
         let is_asked_for = |index: &u64| {
-            let found = self.native.place().get(*index);
+            let found = self.native.register_store().get(*index);
             found.is_some_and(|(stored, _)| {
                 stored.flags & FLAG_BLIND != 0 && stored.asked_by.is_some()
             })
@@ -322,12 +322,12 @@ impl Twin {
         outcome: &Outcome,
         is_blind_request: bool,
         sender: u8,
-        mut sent: Vec<Sent>,
-    ) -> Planned {
+        mut sent: Vec<Datagram>,
+    ) -> Plan {
         let after = self.registers();
-        let mut planned = Planned {
+        let mut planned = Plan {
             verdict: XDP_DROP,
-            ..Planned::default()
+            ..Plan::default()
         };
         if outcome.has(ACTION_TO_SOFTWARE) {
             return planned;
@@ -381,7 +381,7 @@ impl Twin {
     }
 
     /// Runs the program on a frame: what it says must be as planned.
-    fn try_frame(&mut self, frame: &[u8], planned: &Planned, why: &str) {
+    fn try_frame(&mut self, frame: &[u8], planned: &Plan, why: &str) {
         let all = self.how.multicast.map(IpAddr::from);
         let (said, made) = self.loaded.run(frame);
         assert_eq!(said, planned.verdict, "the verdict, {why}");
@@ -398,7 +398,7 @@ impl Twin {
     }
 
     /// What the program orders of the one that makes copies.
-    fn compare_order(&self, made: &[u8], copies: &Copies, planned: &Planned) {
+    fn compare_order(&self, made: &[u8], copies: &Copies, planned: &Plan) {
         let order = CopyOrder::read(made, self.way);
         let byte = u8::try_from(self.replicas).expect("a few");
         assert_eq!(
@@ -440,7 +440,7 @@ impl Twin {
     }
 
     /// Waits for these, in this order; they must be sound frames.
-    fn expect_frames(&mut self, wanted: &[Sent], checksum: Checksum, why: &str) {
+    fn expect_frames(&mut self, wanted: &[Datagram], checksum: Checksum, why: &str) {
         let mut came = self.frames_that_left(wanted.len(), checksum, why);
         let mut wanted = wanted.to_vec();
         if checksum == Checksum::LeftToDevice {
@@ -456,7 +456,7 @@ impl Twin {
     }
 
     /// Everything that has left, at least so much.
-    fn frames_that_left(&mut self, count: usize, checksum: Checksum, why: &str) -> Vec<Sent> {
+    fn frames_that_left(&mut self, count: usize, checksum: Checksum, why: &str) -> Vec<Datagram> {
         let begun = Instant::now();
         let mut came = Vec::new();
         let all = self.how.multicast.map(IpAddr::from);
@@ -499,7 +499,7 @@ impl Twin {
             self.native_told, self.plane_told,
             "what the hosts were told"
         );
-        (self.native_told, self.plane_told) = (Told::default(), Told::default());
+        (self.native_told, self.plane_told) = (HostLog::default(), HostLog::default());
         // What the host sends later says how far it is by then.
         let mut owed = std::mem::take(&mut self.owed);
         owed.retain(|sent| self.is_reached(sent.to));
@@ -507,7 +507,8 @@ impl Twin {
         let mut came = self.frames_that_left(owed.len(), Checksum::LeftToDevice, &why);
         sort(&mut came);
         sort(&mut owed);
-        let said = |sent: &[Sent]| -> Vec<Sent> { sent.iter().map(Sent::said).collect() };
+        let said =
+            |sent: &[Datagram]| -> Vec<Datagram> { sent.iter().map(Datagram::said).collect() };
         assert_eq!(said(&came), said(&owed), "by the host");
         for sent in came.iter().filter(|sent| sent.port == PORT) {
             let (header, _) = check(&self.keys, &sent.bytes).expect("signed");
@@ -530,14 +531,14 @@ impl Twin {
         what: &str,
         native: impl FnOnce(&mut Engine, &mut Out) -> Result<String, PlaneError>,
         plane: impl FnOnce(&mut XdpPlane) -> Result<String, PlaneError>,
-    ) -> Vec<Sent> {
+    ) -> Vec<Datagram> {
         let mut out = Out::default();
         let before = self.registers();
         let one = native(&mut self.native, &mut out);
         let other = plane(&mut self.plane);
         assert_eq!(one, other, "{what} from {before:?}");
         let reached = out.0.iter().filter(|sent| self.is_reached(sent.to));
-        let reached: Vec<Sent> = reached.cloned().collect();
+        let reached: Vec<Datagram> = reached.cloned().collect();
         self.expect_frames(&reached, Checksum::LeftToDevice, what);
         self.compare(what);
         let done = if one.is_ok() { "done" } else { "refused" };
@@ -545,7 +546,7 @@ impl Twin {
         out.0
     }
 
-    pub fn submit(&mut self, commands: &[Command<'_>]) -> Vec<Sent> {
+    pub fn submit(&mut self, commands: &[Command<'_>]) -> Vec<Datagram> {
         let first = self.registers().last_index;
         let sent = self.order(
             "submit",
@@ -558,7 +559,7 @@ impl Twin {
         sent
     }
 
-    pub fn heartbeat(&mut self, round: u64) -> Vec<Sent> {
+    pub fn heartbeat(&mut self, round: u64) -> Vec<Datagram> {
         self.order(
             "heartbeat",
             |native, out| native.heartbeat(round, out).map(|()| String::new()),
@@ -566,7 +567,7 @@ impl Twin {
         )
     }
 
-    pub fn persisted(&mut self, upto: Index) -> Vec<Sent> {
+    pub fn persisted(&mut self, upto: Index) -> Vec<Datagram> {
         self.order(
             "persisted",
             |native, out| native.persisted(upto, out).map(|()| String::new()),
@@ -613,7 +614,7 @@ impl Twin {
     }
 
     fn compare_slot(&self, index: u64) {
-        let Some((stored, payload)) = self.native.place().get(index) else {
+        let Some((stored, payload)) = self.native.register_store().get(index) else {
             panic!("the native ring has no {index}");
         };
         let native = Slot {
@@ -624,8 +625,8 @@ impl Twin {
             payload_crc32c: stored.payload_crc32c,
             flags: stored.flags,
             asked_by: stored.asked_by.map(|asker| match asker {
-                Asker::Packet(client) => (client, None),
-                Asker::Memcached(client, request) => (client, Some(request)),
+                ReplyAddress::Packet(client) => (client, None),
+                ReplyAddress::Memcached(client, request) => (client, Some(request)),
             }),
             answered_here: self.answered_here.contains(&index),
             payload: payload.to_vec(),
@@ -649,11 +650,11 @@ impl Twin {
 
 /// What is to become of a frame.
 #[derive(Default)]
-struct Planned {
+struct Plan {
     verdict: u32,
     copies: Option<Copies>,
-    leave: Vec<Sent>,
-    owed: Vec<Sent>,
+    leave: Vec<Datagram>,
+    owed: Vec<Datagram>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -728,7 +729,7 @@ fn role_of(registers: &Registers) -> String {
 
 /// What is in a frame that left, which must be sound and from the plane to the test, or to `all`; `None` if
 /// it is no datagram.
-fn read_frame(frame: &[u8], checksum: Checksum, all: Option<IpAddr>) -> Option<Sent> {
+fn read_frame(frame: &[u8], checksum: Checksum, all: Option<IpAddr>) -> Option<Datagram> {
     let (envelope, bytes) = unframed(frame, checksum)?.expect("a sound frame");
     let (to, port) = (envelope.to, envelope.from.port());
     let to_mac = match to.ip() {
@@ -741,16 +742,16 @@ fn read_frame(frame: &[u8], checksum: Checksum, all: Option<IpAddr>) -> Option<S
     };
     assert_eq!((envelope.from_mac, envelope.to_mac), (plane_mac(0), to_mac));
     let bytes = bytes.to_vec();
-    Some(Sent { port, to, bytes })
+    Some(Datagram { port, to, bytes })
 }
 
 /// What the host sends has an order for each of its sockets.
-fn sort(sent: &mut [Sent]) {
+fn sort(sent: &mut [Datagram]) {
     sent.sort_by_key(|sent| sent.port);
 }
 
-fn list(sent: &[Sent]) -> String {
-    let lines = sent.iter().map(|Sent { port, to, bytes }| {
+fn list(sent: &[Datagram]) -> String {
+    let lines = sent.iter().map(|Datagram { port, to, bytes }| {
         let header = bytes.first_chunk().filter(|_| *port == PORT);
         format!("{port} to {to}: {:?}", header.map(Header::decode))
     });

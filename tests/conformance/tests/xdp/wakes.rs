@@ -109,7 +109,7 @@ fn a_leader_is_woken_by_the_answers_to_a_round_if_somebody_waits_for_them() {
 
 #[test]
 pub fn what_must_be_durable_wakes_every_host_at_once() {
-    let mut cluster = Cluster::<Kernel>::idle(quorumwire_conformance_tests::Wanted {
+    let mut cluster = Cluster::<Kernel>::idle(quorumwire_conformance_tests::PlaneSpec {
         replicas: 2,
         ring_slots: 64,
         window: 64,

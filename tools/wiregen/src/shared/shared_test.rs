@@ -61,10 +61,10 @@ fn parsed(text: &str) -> Result<Shared> {
 }
 
 /// Name, bytes, and where each field stands.
-type Place = (&'static str, usize, &'static [usize]);
+type Layout = (&'static str, usize, &'static [usize]);
 
 /// As both sides had them when they were typed by hand: programs that run go on with the same memory.
-const PLACES: [Place; 18] = [
+const LAYOUTS: [Layout; 18] = [
     ("outcome", 96, &[0, 72, 80, 88, 92]),
     ("gap", 24, &[0, 8, 16]),
     ("memcached_set", 16, &[0, 4, 6, 8, 10, 12, 14]),
@@ -101,8 +101,8 @@ fn the_committed_structures_stand_where_they_stood() {
     let below = Elsewhere::of_packets(&schema).and(&fastpath, "quorumwire_fastpath");
     let xdp = parse(XDP, &schema, below).unwrap();
     let all: Vec<_> = fastpath.structs.iter().chain(&xdp.structs).collect();
-    assert_eq!(all.len(), PLACES.len());
-    for (made, (name, bytes, offsets)) in all.into_iter().zip(PLACES) {
+    assert_eq!(all.len(), LAYOUTS.len());
+    for (made, (name, bytes, offsets)) in all.into_iter().zip(LAYOUTS) {
         let places: Vec<_> = made.fields.iter().map(|field| field.offset).collect();
         assert_eq!((made.name.as_str(), made.bytes), (name, bytes));
         assert_eq!(places, offsets, "{name}");

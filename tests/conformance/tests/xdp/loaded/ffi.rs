@@ -58,14 +58,14 @@ pub fn run_live(
 }
 
 /// An array map in this process's memory, for reading.
-pub struct Mapped {
+pub struct MapMemory {
     start: NonNull<u8>,
     bytes: usize,
 }
 // SAFETY: the memory belongs to no thread.
-unsafe impl Send for Mapped {}
+unsafe impl Send for MapMemory {}
 
-impl Mapped {
+impl MapMemory {
     /// The first so many bytes of a map.
     pub fn new(map: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
         // SAFETY: asks for memory anywhere; touches none of ours.
@@ -93,7 +93,7 @@ impl Mapped {
     }
 }
 
-impl Drop for Mapped {
+impl Drop for MapMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nobody borrows from it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };

@@ -1,6 +1,6 @@
 //! Memcached clients of both planes: what the program does by itself, the native engine and a table of its
 //! own here say, too.
-use super::{Comes, ON_THE_WAY_MAX, Out, Planned, Sent, Twin, role_of};
+use super::{Comes, Datagram, ON_THE_WAY_MAX, Out, Plan, Twin, role_of};
 use crate::frames::{Checksum, Found, found};
 use crate::loaded::{XDP_PASS, XDP_TX};
 use quorumwire_conformance_tests::forge::checked;
@@ -115,7 +115,7 @@ impl Twin {
         frame: &[u8],
         found: &Found<'_>,
         comes: Comes,
-    ) -> Vec<Sent> {
+    ) -> Vec<Datagram> {
         let before = self.registers();
         let leads = before.role == Role::Leader as u8;
         let (mut command, mut out) = (Vec::new(), Out::default());
@@ -128,9 +128,9 @@ impl Twin {
         };
         let mut why = "left".to_owned();
         let mut outcome = Outcome::default();
-        let mut planned = Planned {
+        let mut planned = Plan {
             verdict: XDP_PASS,
-            ..Planned::default()
+            ..Plan::default()
         };
         let may_take = leads && self.memcached.sets && found.checksum_is_right;
         if let Some(answer) = key
@@ -220,13 +220,13 @@ impl Twin {
     }
 
     /// The answer to a `get`, where it may be given.
-    fn answer_to(&self, key: &[u8], found: &Found<'_>) -> Option<Sent> {
+    fn answer_to(&self, key: &[u8], found: &Found<'_>) -> Option<Datagram> {
         let Kept {
             key: known, text, ..
         } = self.memcached.answers.get(&recent_place(key)?)?;
         let is_current = self.memcached.applied? >= self.registers().commit_index;
         let is_short = text.len() + FRAME_BYTES <= AMPLIFICATION_MAX * found.datagram.len();
-        (known == key && is_current && is_short && found.checksum_is_right).then(|| Sent {
+        (known == key && is_current && is_short && found.checksum_is_right).then(|| Datagram {
             port: PORT,
             to: found.from,
             bytes: [&found.datagram[..FRAME_BYTES], text].concat(),

@@ -50,7 +50,7 @@ fn damaged(mut bytes: Vec<u8>, at: usize, word: u32) -> Vec<u8> {
 }
 
 fn connect(cluster: &Cluster<'_>) -> Result<TcpStream> {
-    let socket = TcpStream::connect_timeout(&cluster.own(0), TIMEOUT)?;
+    let socket = TcpStream::connect_timeout(&cluster.native(0), TIMEOUT)?;
     socket.set_read_timeout(Some(TIMEOUT))?;
     socket.set_write_timeout(Some(TIMEOUT))?;
     Ok(socket)
@@ -164,7 +164,7 @@ fn what_is_not_the_protocol_is_closed_and_counted() {
 #[test]
 fn who_takes_no_answers_holds_up_nobody() {
     run_started(Plan::steady(1, Durability::Memory), |cluster| {
-        let client = Client::connect(&Settings::new([cluster.own(0).to_string()]))?;
+        let client = Client::connect(&Settings::new([cluster.native(0).to_string()]))?;
         client.set("large", vec![b'x'; 1 << 20])?;
         let mut greedy = connect(cluster)?;
         greedy.write_all(&hello())?;
@@ -326,7 +326,7 @@ fn a_command_that_is_sent_again_is_answered_as_it_was() {
             ],
             "{all:?}"
         );
-        let client = Client::connect(&Settings::new([cluster.own(0).to_string()]))?;
+        let client = Client::connect(&Settings::new([cluster.native(0).to_string()]))?;
         ensure!(client.get("a")?.as_deref() == Some(&b"x"[..]));
         ensure!(cluster.counter(0, "client_port_commands_repeated")? == 1);
         ensure!(cluster.counter(0, "client_port_refused_answer_gone")? == 1);

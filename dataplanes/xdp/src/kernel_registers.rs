@@ -1,6 +1,6 @@
 //! Registers and ring in the kernel's maps. The host never changes registers itself: it has a program do so,
 //! under the lock that packets' steps take.
-use crate::ffi::{Mapped, full_barrier, run, wait_for_programs};
+use crate::ffi::{MapMemory, full_barrier, run, wait_for_programs};
 use crate::mutants::mutant;
 use crate::shared::{
     ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN_AT, CONTROL_OUT_AT, CPUS_MAX,
@@ -8,7 +8,7 @@ use crate::shared::{
     GROUP_REGISTERS_AT, GROUP_SEEN_INDEX_AT, GROUP_VERSION_AT, GROUP_WOKEN_AT, IN_STEP_BYTES,
     IN_STEP_COPIES_DONE_AT, IN_STEP_COPIES_ORDERED_AT, Order, SLOT_BYTES, SUBMIT_MAX, SlotHead,
 };
-use quorumwire_fastpath::{Asker, Outcome, Place, Stored};
+use quorumwire_fastpath::{EntryHead, Outcome, RegisterStore, ReplyAddress};
 use quorumwire_interfaces::PlaneError;
 use quorumwire_wire::packet::{FLAG_BLIND, Header, Registers};
 use std::borrow::Cow;
@@ -40,12 +40,12 @@ const HELD: PlaneError = PlaneError::Failed(Cow::Borrowed(
     "another processor holds the group and does not let go",
 ));
 
-/// What a place is made of: what is one group's of the maps.
+/// What they are made of: what is one group's of the maps.
 pub struct Parts {
-    pub groups: Mapped,
-    pub ring: Mapped,
-    pub control: Mapped,
-    pub in_step: Mapped,
+    pub groups: MapMemory,
+    pub ring: MapMemory,
+    pub control: MapMemory,
+    pub in_step: MapMemory,
     /// Carries out an [`Order`].
     pub order: OwnedFd,
     /// Submits commands.
@@ -53,7 +53,7 @@ pub struct Parts {
 }
 
 /// One group's registers and ring.
-pub struct KernelPlace {
+pub struct KernelRegisters {
     parts: Parts,
     group_slot: u32,
     ring_slots: u32,
@@ -66,9 +66,9 @@ pub struct KernelPlace {
     copies_lost: Vec<u64>,
 }
 
-impl KernelPlace {
+impl KernelRegisters {
     pub fn new(parts: Parts, group_slot: u32, ring_slots: u32) -> Self {
-        let mut place = Self {
+        let mut new = Self {
             parts,
             group_slot,
             ring_slots,
@@ -77,11 +77,11 @@ impl KernelPlace {
             slow_fences: 0,
             copies_lost: Vec::new(),
         };
-        place.refresh();
-        place
+        new.refresh();
+        new
     }
 
-    /// Goes on in this place, which is new, from the registers of another one that is off, and whose entries
+    /// Goes on here, where all is new, from the registers of another store that is off, and whose entries
     /// have all been taken.
     pub fn go_on_from(&mut self, registers: &Registers) -> Result<(), PlaneError> {
         self.filled = registers.last_index;
@@ -159,7 +159,7 @@ impl KernelPlace {
         self.slow_fences
     }
 
-    /// As if there had never been a log. Nobody may be using the place.
+    /// As if there had never been a log. Nobody may be using them.
     pub fn forget_all(&self) {
         self.parts.groups.write_bytes(0, &[0; GROUP_BYTES]);
         for slot in 0..u64::from(self.ring_slots) {
@@ -283,7 +283,7 @@ impl KernelPlace {
     }
 }
 
-impl Place for KernelPlace {
+impl RegisterStore for KernelRegisters {
     fn registers(&self) -> &Registers {
         &self.registers
     }
@@ -320,7 +320,7 @@ impl Place for KernelPlace {
         assert!(stopped.is_ok(), "the kernel did not stop the plane");
         self.wait_for_steps();
         self.refresh();
-        // An entry that was given its place, and maybe acknowledged by others' counting, must be there.
+        // An entry that was given its index, and maybe acknowledged by others' counting, must be there.
         let (filled, last) = (self.filled, self.registers.last_index);
         assert!(
             filled == last,
@@ -368,11 +368,11 @@ impl Place for KernelPlace {
         Ok(self.done() != 0)
     }
 
-    fn put(&mut self, entry: Stored, payload: &[u8]) {
+    fn put(&mut self, entry: EntryHead, payload: &[u8]) {
         let (asked_by, client, request) = match entry.asked_by {
             None => (ASKER_NONE, Endpoint::default(), 0),
-            Some(Asker::Packet(client)) => (ASKER_PACKET, Endpoint::new(client, [0; 6]), 0),
-            Some(Asker::Memcached(client, request)) => {
+            Some(ReplyAddress::Packet(client)) => (ASKER_PACKET, Endpoint::new(client, [0; 6]), 0),
+            Some(ReplyAddress::Memcached(client, request)) => {
                 (ASKER_MEMCACHED, Endpoint::new(client, [0; 6]), request)
             }
         };
@@ -402,17 +402,17 @@ impl Place for KernelPlace {
         self.note_filled();
     }
 
-    fn get(&self, index: u64) -> Option<(Stored, &[u8])> {
+    fn get(&self, index: u64) -> Option<(EntryHead, &[u8])> {
         let soon = self.slot_at(index.wrapping_add(FETCH_AHEAD));
         self.parts.ring.fetch(soon, FETCH_BYTES);
         let head = self.head(index)?;
         let client = || head.client.socket_address();
         let asked_by = match head.asked_by {
-            ASKER_PACKET => Some(Asker::Packet(client())),
-            ASKER_MEMCACHED => Some(Asker::Memcached(client(), head.request)),
+            ASKER_PACKET => Some(ReplyAddress::Packet(client())),
+            ASKER_MEMCACHED => Some(ReplyAddress::Memcached(client(), head.request)),
             _ => None,
         };
-        let stored = Stored {
+        let stored = EntryHead {
             index,
             previous_term: head.previous_term,
             session: head.session,

@@ -1,13 +1,13 @@
 //! Where the step runs: its registers, its ring, and what moves them. In ordinary memory it is [`Memory`];
 //! a plane that keeps them elsewhere, such as in the kernel, brings its own.
-use crate::ring::{Ring, Stored};
+use crate::ring::{EntryHead, Ring};
 use crate::shared::Outcome;
 use crate::step;
 use quorumwire_interfaces::PlaneError;
 use quorumwire_wire::packet::{Header, Registers, Role};
 
-/// Registers and a ring. An error means that the place failed: it moves nothing any more.
-pub trait Place {
+/// Registers and a ring. An error means that the store failed: it moves nothing any more.
+pub trait RegisterStore {
     /// The registers as of the last method that changed them, or of [`refresh`](Self::refresh).
     fn registers(&self) -> &Registers;
 
@@ -26,7 +26,7 @@ pub trait Place {
     /// Most commands that [`submit`](Self::submit) takes.
     fn submit_max(&self) -> usize;
 
-    /// Leader: gives commands their places, one behind the other, up to the first that gets none; an
+    /// Leader: gives commands their indexes, one behind the other, up to the first that gets none; an
     /// outcome for each that was looked at.
     fn submit(
         &mut self,
@@ -43,11 +43,11 @@ pub trait Place {
     /// As [`step::release`].
     fn release(&mut self, upto: u64) -> Result<bool, PlaneError>;
 
-    /// Puts an entry into the ring that [`submit`](Self::submit) gave its place.
-    fn put(&mut self, entry: Stored, payload: &[u8]);
+    /// Puts an entry into the ring that [`submit`](Self::submit) gave its index.
+    fn put(&mut self, entry: EntryHead, payload: &[u8]);
 
     /// An entry with its payload, if the ring holds it.
-    fn get(&self, index: u64) -> Option<(Stored, &[u8])>;
+    fn get(&self, index: u64) -> Option<(EntryHead, &[u8])>;
 }
 
 /// Registers and ring in ordinary memory, which nobody else touches.
@@ -66,7 +66,7 @@ impl Memory {
     }
 }
 
-impl Place for Memory {
+impl RegisterStore for Memory {
     fn registers(&self) -> &Registers {
         &self.registers
     }
@@ -116,11 +116,11 @@ impl Place for Memory {
         Ok(step::release(&mut self.registers, upto))
     }
 
-    fn put(&mut self, entry: Stored, payload: &[u8]) {
+    fn put(&mut self, entry: EntryHead, payload: &[u8]) {
         self.ring.put(entry, payload);
     }
 
-    fn get(&self, index: u64) -> Option<(Stored, &[u8])> {
+    fn get(&self, index: u64) -> Option<(EntryHead, &[u8])> {
         self.ring.get(index)
     }
 }

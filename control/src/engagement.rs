@@ -21,7 +21,7 @@ pub(crate) struct Plane {
     /// Until the plane is off and its last word is in the log.
     pub(crate) engagement: Option<Engagement>,
     /// Engage as soon as what the own part in it stands on is durable.
-    pub(crate) wish: Option<Asker>,
+    pub(crate) wish: Option<Initiator>,
     pub(crate) waiting: Waiting,
     pub(crate) attempts: Attempts,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Plane {
 #[derive(Debug)]
 pub(crate) struct Engagement {
     pub(crate) phase: Phase,
-    pub(crate) asker: Asker,
+    pub(crate) initiator: Initiator,
     pub(crate) term: Term,
     pub(crate) since: Now,
     pub(crate) start_index: Index,
@@ -51,15 +51,15 @@ pub(crate) struct Engagement {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Phase {
     /// Told to engage; the answer is due.
-    Asked,
+    Starting,
     Running,
     /// Told to stop; the answer is due.
     Stopping,
 }
 
-/// For whom this replica engages.
+/// Who leads the fast term for which this replica engages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Asker {
+pub(crate) enum Initiator {
     /// For a candidate it votes for; the vote is told with the answer.
     Candidate(Peer),
     /// For the leader of the running fast term.
@@ -68,7 +68,7 @@ pub(crate) enum Asker {
     Own,
 }
 
-impl Asker {
+impl Initiator {
     /// Who would lead, seen by `me`.
     fn leader(self, me: Peer) -> Peer {
         match self {
@@ -146,7 +146,7 @@ impl Replica {
 
     /// Engages for whom it is wished, once all it stands on is durable.
     pub(crate) fn engage_if_wished(&mut self, outputs: &mut Vec<Output>) {
-        let Some(asker) = self.plane.wish else {
+        let Some(initiator) = self.plane.wish else {
             return;
         };
         let promised = self.promises_are_durable() || mutant("engage-before-vote-is-durable");
@@ -156,21 +156,21 @@ impl Replica {
             return;
         }
         self.plane.wish = None;
-        let leader = asker.leader(self.config.me);
+        let leader = initiator.leader(self.config.me);
         // What was allowed when it was asked may not be any more: a snapshot that has arrived meanwhile
         // is about to replace the log.
         if self.may_engage(leader) || mutant("engage-while-installing") {
-            self.engage(asker, outputs);
+            self.engage(initiator, outputs);
         } else {
-            self.answer_asker(asker, false, outputs);
+            self.answer_initiator(initiator, false, outputs);
             self.send_promises(outputs);
         }
     }
 
     /// Tells the plane to engage at the log's end.
-    pub(crate) fn engage(&mut self, asker: Asker, outputs: &mut Vec<Output>) {
+    pub(crate) fn engage(&mut self, initiator: Initiator, outputs: &mut Vec<Output>) {
         let me = self.config.me;
-        let leader = asker.leader(me);
+        let leader = initiator.leader(me);
         let voters: Vec<Peer> = self.members.current().voters().map(peer_of).collect();
         let slot = |peer: Peer| {
             let place = voters.iter().position(|voter| *voter == peer);
@@ -180,14 +180,14 @@ impl Replica {
         let (Some(me), Some(leader_slot), Ok(quorum_count)) =
             (slot(me), slot(leader), u8::try_from(quorum))
         else {
-            self.answer_asker(asker, false, outputs);
+            self.answer_initiator(initiator, false, outputs);
             return;
         };
         // A snapshot that was on its way is not needed: the log's end is the leader's.
         self.forget_transfer_of_snapshot();
         self.plane.engagement = Some(Engagement {
-            phase: Phase::Asked,
-            asker,
+            phase: Phase::Starting,
+            initiator,
             term: self.term,
             since: self.now,
             start_index: self.log.last_index(),
@@ -224,7 +224,7 @@ impl Replica {
             // Told to stop before it could answer: what counts is how it stopped.
             return;
         }
-        let asker = engagement.asker;
+        let initiator = engagement.initiator;
         if engaged {
             engagement.phase = Phase::Running;
             engagement.since = now;
@@ -233,12 +233,17 @@ impl Replica {
             self.plane.engagement = None;
             self.fast_counters.engage_refused += 1;
         }
-        self.answer_asker(asker, engaged, outputs);
+        self.answer_initiator(initiator, engaged, outputs);
     }
 
-    pub(crate) fn answer_asker(&mut self, asker: Asker, engaged: bool, outputs: &mut Vec<Output>) {
-        match asker {
-            Asker::Candidate(candidate) => {
+    pub(crate) fn answer_initiator(
+        &mut self,
+        initiator: Initiator,
+        engaged: bool,
+        outputs: &mut Vec<Output>,
+    ) {
+        match initiator {
+            Initiator::Candidate(candidate) => {
                 let reply = Body::VoteReply {
                     granted: true,
                     pre_vote: false,
@@ -246,8 +251,8 @@ impl Replica {
                 };
                 self.promise(candidate, reply);
             }
-            Asker::Leader(leader) => self.tell_engaged(leader, engaged, outputs),
-            Asker::Own => self.lead_as_engaged(engaged, outputs),
+            Initiator::Leader(leader) => self.tell_engaged(leader, engaged, outputs),
+            Initiator::Own => self.lead_as_engaged(engaged, outputs),
         }
     }
 
@@ -286,7 +291,7 @@ impl Replica {
         let within = last_index >= start_index || mutant("engage-before-start");
         let same_members = self.members.index() <= start_index || mutant("engage-other-members");
         if verified && within && same_members && self.may_engage(from) {
-            self.plane.wish = Some(Asker::Leader(from));
+            self.plane.wish = Some(Initiator::Leader(from));
         } else {
             self.tell_engaged(from, false, outputs);
         }
@@ -297,7 +302,7 @@ impl Replica {
     pub(crate) fn on_plane_entries(&mut self, block: &Bytes, outputs: &mut Vec<Output>) {
         let engagement = self.plane.engagement.as_ref();
         let engaged_term = engagement
-            .filter(|e| e.phase != Phase::Asked)
+            .filter(|e| e.phase != Phase::Starting)
             .map(|e| e.term);
         let term = engaged_term.expect("entries of a plane that is not engaged");
         let mut news = Vec::new();

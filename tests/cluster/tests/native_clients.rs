@@ -15,7 +15,7 @@ use quorumwire_client::{
 use quorumwire_cluster_tests::cluster::{
     Cluster, Durability, OnFollower, Plan, Tls, run, run_started,
 };
-use quorumwire_cluster_tests::network::Place;
+use quorumwire_cluster_tests::network::Machine;
 use quorumwire_cluster_tests::seed::seed;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -26,7 +26,7 @@ const ROUNDS: usize = 12;
 const IMPATIENT: Duration = Duration::from_millis(150);
 
 fn addresses(cluster: &Cluster<'_>) -> Vec<String> {
-    let address = |id| SocketAddr::to_string(&cluster.own(id));
+    let address = |id| SocketAddr::to_string(&cluster.native(id));
     cluster.founders().map(address).collect()
 }
 
@@ -38,12 +38,12 @@ fn settings(cluster: &Cluster<'_>) -> Settings {
 }
 
 /// What became of each number that a worker appended to its line.
-pub type Said = BTreeMap<u64, Option<Outcome>>;
+pub type Outcomes = BTreeMap<u64, Option<Outcome>>;
 
 /// Appends one number after the other to a line of its own until told to stop.
-pub fn append(client: &Client, worker: usize, stop: &AtomicBool, answered: &AtomicU64) -> Said {
+pub fn append(client: &Client, worker: usize, stop: &AtomicBool, answered: &AtomicU64) -> Outcomes {
     let key = format!("line-{worker}");
-    let mut said = Said::new();
+    let mut said = Outcomes::new();
     for number in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -68,7 +68,7 @@ fn counted(line: &[u8]) -> Result<BTreeMap<u64, u32>> {
 }
 
 /// Everything that was said of every number is so; how many of each outcome there were.
-pub fn judge(client: &Client, workers: &[Said]) -> Result<BTreeMap<&'static str, u64>> {
+pub fn judge(client: &Client, workers: &[Outcomes]) -> Result<BTreeMap<&'static str, u64>> {
     let mut outcomes = BTreeMap::new();
     for (worker, said) in workers.iter().enumerate() {
         let line = client.get(format!("line-{worker}"))?.unwrap_or_default();
@@ -96,7 +96,7 @@ pub fn judge(client: &Client, workers: &[Said]) -> Result<BTreeMap<&'static str,
 /// One thing that goes wrong, and is over when this returns.
 fn go_wrong(cluster: &mut Cluster<'_>, round: usize, rng: &mut ChaCha8Rng) -> Result<()> {
     let leader = cluster.wait_for_leader()?;
-    let there = Place::Replica(leader);
+    let there = Machine::Replica(leader);
     let a_while = Duration::from_millis(rng.random_range(700..1200));
     match round % 4 {
         0 => {
@@ -106,7 +106,7 @@ fn go_wrong(cluster: &mut Cluster<'_>, round: usize, rng: &mut ChaCha8Rng) -> Re
         }
         // What is asked arrives, and what is answered does not.
         1 => {
-            cluster.network().cut_one_way(there, Place::Client)?;
+            cluster.network().cut_one_way(there, Machine::Client)?;
             thread::sleep(a_while);
             cluster.network().heal()?;
         }
@@ -145,7 +145,7 @@ fn once_each(plan: Plan) {
             Client::connect(&impatient)?,
         ];
         let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
-        let workers = thread::scope(|scope| -> Result<Vec<Said>> {
+        let workers = thread::scope(|scope| -> Result<Vec<Outcomes>> {
             let (stop, answered, clients) = (&stop, &answered, &clients);
             let spawn = |worker| {
                 let client = &clients[worker % clients.len()];
@@ -245,7 +245,7 @@ fn long_commands_and_answers_pass_everywhere() {
         run_started(plan, |cluster| {
             let leader = cluster.wait_for_settled_leader()?;
             for id in [leader, (leader + 1) % 3] {
-                let client = Client::connect(&Settings::new([cluster.own(id).to_string()]))?;
+                let client = Client::connect(&Settings::new([cluster.native(id).to_string()]))?;
                 for bytes in [0, 1, 1300, 1400, 70_000, 1 << 20] {
                     let value = vec![b'v'; bytes];
                     client.set("long", &value)?;
@@ -268,7 +268,7 @@ fn a_client_finds_the_leader() {
     };
     run_started(plan, |cluster| {
         let leader = cluster.wait_for_leader()?;
-        let follower = cluster.own((leader + 1) % 3).to_string();
+        let follower = cluster.native((leader + 1) % 3).to_string();
         let client = Client::connect(&Settings::new([follower]))?;
         client.set("a", "1")?;
         ensure!(client.get("a")?.as_deref() == Some(&b"1"[..]));
