@@ -367,7 +367,7 @@ impl<'a> Command<'a> {
     #[must_use]
     pub fn shows_time(&self) -> bool {
         match self {
-            Self::Meta { meta, .. } => meta.flags().has(b't'),
+            Self::Meta { meta, .. } => meta.letters().has(b't'),
             Self::Redis(script) => script.each_command().any(|words| shows_time(&words)),
             Self::Set(_)
             | Self::Add(_)

@@ -69,6 +69,11 @@ impl<'a> Keys<'a> {
         Some(Self(text))
     }
 
+    /// The keys in a text that [`new`](Self::new) has seen to hold only such.
+    pub(crate) const fn seen(text: &'a [u8]) -> Self {
+        Self(text)
+    }
+
     /// The keys, in order, repetitions included.
     pub fn iter(self) -> impl Iterator<Item = Key<'a>> {
         self.0

@@ -5,17 +5,21 @@
 //! The way of a request: [`memcached::parse`] or [`redis::parse`] cuts it out of a connection's bytes; a
 //! write becomes a [`Command`], whose encoded bytes go into the log and come back to [`Store`] through
 //! [`Application::apply`](quorumwire_interfaces::Application::apply); a read is answered key by key from
-//! [`Store::get`], or by [`Store::redis_read`]. The meta commands' `mg` is a read unless its flags ask for a
-//! change; one that finds a stale item which nobody has won yet is told [`memcached::reply::MUST_WRITE`], and
-//! the log carries it then.
+//! [`Store::get`], or by [`Store::answer`], however long after it was parsed: its [`QueryForm`] is kept. The
+//! meta commands' `mg` is a read unless its flags ask for a change; one that finds a stale item which nobody
+//! has won yet is told [`memcached::reply::MUST_WRITE`], and the log carries it then.
 //!
 //! What differs from memcached 1.6.18 and Redis 7.0, on purpose, stands in `docs/compatibility.md`.
 
 mod command;
 mod key;
 pub mod memcached;
+mod query;
 pub mod redis;
 mod refusal;
+#[cfg(test)]
+#[path = "../tests/seeds/mod.rs"]
+mod seeds;
 /// What planes know of the store, too, as generated.
 #[allow(clippy::pedantic)]
 #[rustfmt::skip]
@@ -25,6 +29,7 @@ mod store;
 
 pub use command::{Command, DecodeError, Exptime, MemoryChange, Written};
 pub use key::{Key, Keys};
+pub use query::{Query, QueryForm};
 pub use refusal::{RefusalCounters, TLS_HANDSHAKE, WhyRefused};
 pub use store::{
     Changed, Discarded, ItemView, MemoryCounters, MemoryLimit, MemoryPolicy, Outcomes, Search,

@@ -5,7 +5,8 @@ use super::clients::{
 };
 use super::core::{Core, Origin, Reader, Routed};
 use super::front::Front;
-use super::service::Service;
+use super::kv::QueryForm;
+use super::service::{ReadLine, Service};
 use super::{Server, native};
 use quorumwire_control::Ticket;
 use quorumwire_group::Reader::Here;
@@ -19,6 +20,7 @@ pub struct Place {
     pub keys: u32,
     pub keys_done: u32,
     pub keys_at_once: u32,
+    pub form: QueryForm,
 }
 
 impl<S: Service> Server<S> {
@@ -56,14 +58,23 @@ fn keep_answers_before<S: Service>(
             return kept_bytes;
         };
         match (slot.kind, slot.answer.is_some()) {
-            (SlotKind::Read { keys_done, .. }, false) => {
+            (
+                SlotKind::Read {
+                    keys_done, form, ..
+                },
+                false,
+            ) => {
                 core.group.set_read_clock();
-                let answer = match connection.speaks {
-                    Speaks::Native(_) => native::answer_now(core, &connection.line(number)),
+                let line = &connection.line(number);
+                let read = ReadLine { line, form };
+                let mut answer = Vec::new();
+                match connection.speaks {
+                    Speaks::Native(_) => S::answer_at_once(core, read, &mut answer),
                     Speaks::Memcached | Speaks::Redis(_) => {
-                        S::answer_now(core, connection, number, keys_done)
+                        let origin = Origin::Client(connection.id, number);
+                        answer = S::answer_now(core, origin, read, keys_done);
                     }
-                };
+                }
                 kept_bytes += answer.len();
                 connection.keep_answer(number, Said::Answer, &answer);
             }
@@ -117,7 +128,7 @@ pub fn advance_read<S: Service>(
                 OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
             };
             match connection.speaks {
-                Speaks::Native(_) => native::answer_query(core, connection, place.line_bytes, room),
+                Speaks::Native(_) => native::answer_query(core, connection, place, room),
                 Speaks::Memcached | Speaks::Redis(_) => {
                     S::answer_front(core, connection, place, room)
                 }
@@ -167,14 +178,14 @@ pub fn advance_read<S: Service>(
 /// Writes the answer that came from the leader to the read at the front.
 pub fn put_read_answer<S: Service>(
     connection: &mut Connection,
-    line_bytes: u32,
+    line_bytes_form: (u32, QueryForm),
     (said, quiet): (Said, bool),
     answer: &[u8],
 ) {
     match connection.speaks {
         Speaks::Native(_) => connection.put_answer(said, answer),
         Speaks::Memcached | Speaks::Redis(_) => {
-            S::put_read_answer(connection, line_bytes, (said, quiet), answer);
+            S::put_read_answer(connection, line_bytes_form, (said, quiet), answer);
         }
     }
 }

@@ -8,12 +8,12 @@ use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, Sl
 use super::core::{Core, Origin, Routed};
 use super::front::Front;
 use super::reads::{self, Place, advance_read};
-use super::service::Service;
+use super::service::{ReadLine, Service};
 use super::{Server, answers, clock, native};
 use crate::admin::AdminError;
 use quorumwire_control::Ticket;
 use quorumwire_group::{BeginRead, Driver as _};
-use quorumwire_interfaces::{Application as _, Reason};
+use quorumwire_interfaces::Reason;
 
 /// Keys of reads that may wait on a connection when a write behind them is put into the log: they will
 /// have to be answered in one go, with or without room, before that write is applied.
@@ -266,11 +266,11 @@ fn has_room_for_write<S: Service>(core: &Core<S>, connection: &Connection, work:
     connection.keys_waiting <= keys_max && connection.has_room_for_work(work)
 }
 
-/// Takes a read on, which is what `query` takes and asks for so many items. False: it must be offered again.
-pub fn take_read_line<S: Service>(
+/// Takes a read on that asks for so many items. False: it must be offered again.
+pub fn take_read<S: Service>(
     core: &mut Core<S>,
     connection: &mut Connection,
-    line: &[u8],
+    read: ReadLine<'_>,
     keys: u32,
 ) -> bool {
     if !connection.has_room_for_line() {
@@ -283,7 +283,7 @@ pub fn take_read_line<S: Service>(
     let begin = core.group.begin_read(behind_writes);
     if let BeginRead::Here(state) = begin {
         connection.must_refuse = false;
-        connection.push_read(line, keys, state);
+        connection.push_read_line(read, keys, state);
         return true;
     }
     if connection.reads_waiting >= FORWARDED_READS_MAX {
@@ -292,7 +292,7 @@ pub fn take_read_line<S: Service>(
     if connection.keys_waiting >= KEYS_OF_A_SEARCH as usize {
         return false; // it keeps the leader busy; other connections here go on meanwhile
     }
-    let work = core.group.store.inner().work_of_query(line);
+    let work = S::work_of_read(core, read);
     if !connection.has_room_for_work(work) {
         return false; // so long may their answers be, nearly
     }
@@ -300,10 +300,10 @@ pub fn take_read_line<S: Service>(
         return false; // offered again once they are answered
     }
     let slot_number = connection.next_slot();
-    let routed = match core.forward_read(Origin::Client(connection.id, slot_number), line) {
+    let routed = match core.forward_read(Origin::Client(connection.id, slot_number), read.line) {
         Ok(request) => {
             connection.must_refuse = false;
-            connection.push_forwarded_read(line, keys, request, work);
+            connection.push_forwarded_read(read, keys, request, work);
             return true;
         }
         Err(routed) => refused_if_late(core, connection, routed),
@@ -311,7 +311,7 @@ pub fn take_read_line<S: Service>(
     let Routed::Refused(reason, instead) = routed else {
         return false;
     };
-    connection.push_read(line, keys, ReadState::ANEW);
+    connection.push_read_line(read, keys, ReadState::ANEW);
     connection.keep_answer(slot_number, Said::Refused(reason), instead.as_bytes());
     true
 }
@@ -353,13 +353,20 @@ pub fn advance<S: Service>(front: &mut Front, core: &mut Core<S>, connection: &m
                     connection.put_answer(said, &answer);
                 }
             }
-            (SlotKind::Read { line_bytes, .. }, Some(answer)) => {
-                reads::put_read_answer::<S>(connection, line_bytes, (said, quiet), &answer);
+            (
+                SlotKind::Read {
+                    line_bytes, form, ..
+                },
+                Some(answer),
+            ) => {
+                let read = (line_bytes, form);
+                reads::put_read_answer::<S>(connection, read, (said, quiet), &answer);
             }
             (SlotKind::Write | SlotKind::Asked, None) => return,
             (
                 SlotKind::Read {
                     line_bytes,
+                    form,
                     keys,
                     keys_done,
                     keys_at_once,
@@ -372,6 +379,7 @@ pub fn advance<S: Service>(front: &mut Front, core: &mut Core<S>, connection: &m
                     keys,
                     keys_done,
                     keys_at_once,
+                    form,
                 };
                 if !advance_read(front, core, connection, place, state) {
                     return;

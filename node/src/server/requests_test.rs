@@ -13,14 +13,21 @@ use mio::net::TcpListener;
 use mio::{Events, Poll};
 use quorumwire_control::Now;
 use quorumwire_group::{self as group, Follower, FollowerRead, RequestId};
-use quorumwire_interfaces::Index;
-use quorumwire_interfaces::{LogTime, ReplicaId};
+use quorumwire_interfaces::{Application as _, Index, LogTime, ReplicaId};
 use quorumwire_kv::redis::{Resp, Script, Words, reply};
-use quorumwire_kv::{Command, VALUE_BYTES_MAX};
+use quorumwire_kv::{Command, Query, VALUE_BYTES_MAX};
 use quorumwire_sessions::Place as LogPlace;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+
+impl Connection {
+    /// Adds a read with this line, as if it had just been parsed.
+    pub fn push_read(&mut self, line: &[u8], keys: u32, state: ReadState) {
+        let form = Query::from_line(line).form();
+        self.push_read_line(ReadLine { line, form }, keys, state);
+    }
+}
 
 const FIRST_TOKEN: usize = 10;
 /// A search through all of them is more than a connection's share.
@@ -308,6 +315,7 @@ fn a_long_answer_is_asked_for_in_ever_smaller_parts() {
             keys,
             keys_done,
             keys_at_once,
+            form,
             ..
         } = connection.slots.front().unwrap().kind
         else {
@@ -318,6 +326,7 @@ fn a_long_answer_is_asked_for_in_ever_smaller_parts() {
             keys,
             keys_done,
             keys_at_once,
+            form,
         };
         let (line, _) = connection.front_line_and_output(line_bytes);
         let line = line.to_vec();

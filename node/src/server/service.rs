@@ -4,7 +4,7 @@ use super::Server;
 use super::clients::{Connection, ConnectionId, Protocol, Said};
 use super::core::{Core, Origin};
 use super::front::Front;
-use super::kv::Statistics;
+use super::kv::{QueryForm, Statistics};
 use super::native::KEYS_OF_A_QUERY;
 use super::reads::Place;
 use crate::admin::AdminError;
@@ -26,6 +26,13 @@ pub enum Answered {
     Now,
     /// Whoever asked is told later.
     Later,
+}
+
+/// The line of a read, and what the service saw it to be when it came. That means nothing to anybody else.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadLine<'a> {
+    pub line: &'a [u8],
+    pub form: QueryForm,
 }
 
 /// What a server does for one application. The object is what the server keeps for it beside the group.
@@ -74,17 +81,12 @@ pub trait Service: Default + Sized + 'static {
     ) -> bool;
 
     /// The answer of such a client's read that need not be at the front, without its first keys.
-    fn answer_now(
-        core: &mut Core<Self>,
-        connection: &Connection,
-        slot: u64,
-        keys_done: u32,
-    ) -> Vec<u8>;
+    fn answer_now(core: &mut Core<Self>, _: Origin, _: ReadLine<'_>, keys_done: u32) -> Vec<u8>;
 
     /// Writes the answer that came from the leader to such a client's read at the front.
     fn put_read_answer(
         connection: &mut Connection,
-        line_bytes: u32,
+        line_bytes_form: (u32, QueryForm),
         said_quiet: (Said, bool),
         answer: &[u8],
     );
@@ -110,9 +112,14 @@ pub trait Service: Default + Sized + 'static {
 
     // What clients of the native protocol ask, and followers.
 
-    /// How many keys a query counts for; `None`: it is not one that is served.
-    fn keys_of_query(_query: &[u8]) -> Option<u32> {
-        Some(KEYS_OF_A_QUERY)
+    /// What a query is, and how many keys it counts for; `None`: it is not one that is served.
+    fn form_of_query(_query: &[u8]) -> Option<(QueryForm, u32)> {
+        Some((QueryForm::default(), KEYS_OF_A_QUERY))
+    }
+
+    /// What a read is likely to be in work, beside its own bytes.
+    fn work_of_read(core: &Core<Self>, read: ReadLine<'_>) -> usize {
+        core.group.store.inner().work_of_query(read.line)
     }
 
     /// Why a command is not put into the log, because of more keys than a request may have.
@@ -120,9 +127,19 @@ pub trait Service: Default + Sized + 'static {
         None
     }
 
-    /// Answers a read out of the state as it is now, or begins to.
-    fn answer_query(core: &mut Core<Self>, _: Origin, query: &[u8], out: &mut Vec<u8>) -> Answered {
-        core.group.store.query(query, out);
+    /// Answers a read out of the state as it is now.
+    fn answer_at_once(core: &Core<Self>, read: ReadLine<'_>, out: &mut Vec<u8>) {
+        core.group.store.query(read.line, out);
+    }
+
+    /// The same, or begins to.
+    fn answer_query(
+        core: &mut Core<Self>,
+        _: Origin,
+        read: ReadLine<'_>,
+        out: &mut Vec<u8>,
+    ) -> Answered {
+        Self::answer_at_once(core, read, out);
         Answered::Now
     }
 
@@ -130,7 +147,12 @@ pub trait Service: Default + Sized + 'static {
     fn answer_follower(core: &mut Core<Self>, read: FollowerRead) {
         let mut answer = Vec::new();
         let origin = Origin::Follower(read.from);
-        if Self::answer_query(core, origin, &read.line, &mut answer) == Answered::Now {
+        let (form, _) = Self::form_of_query(&read.line).unwrap_or_default();
+        let line = ReadLine {
+            line: &read.line,
+            form,
+        };
+        if Self::answer_query(core, origin, line, &mut answer) == Answered::Now {
             core.group.answer_follower_read(read.from, answer.into());
         }
     }
@@ -241,9 +263,9 @@ impl<A: Application + Default + 'static> Service for Native<A> {
         true
     }
 
-    fn answer_now(_: &mut Core<Self>, _: &Connection, _: u64, _: u32) -> Vec<u8> {
+    fn answer_now(_: &mut Core<Self>, _: Origin, _: ReadLine<'_>, _: u32) -> Vec<u8> {
         Vec::new()
     }
 
-    fn put_read_answer(_: &mut Connection, _: u32, _: (Said, bool), _: &[u8]) {}
+    fn put_read_answer(_: &mut Connection, _: (u32, QueryForm), _: (Said, bool), _: &[u8]) {}
 }

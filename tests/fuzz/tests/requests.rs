@@ -4,7 +4,7 @@ use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, fuzz, grown};
 use quorumwire_interfaces::{Application as _, Applied, LogTime};
 use quorumwire_kv::memcached::{self, Request};
 use quorumwire_kv::redis::{self, Broken, Kind, Resp, Script, Skipped, Words};
-use quorumwire_kv::{COMMAND_BYTES_MAX, Command, ERROR_BYTES_MAX, REPLY_BYTES_MAX, Store};
+use quorumwire_kv::{COMMAND_BYTES_MAX, Command, ERROR_BYTES_MAX, Query, REPLY_BYTES_MAX, Store};
 
 /// Runs a command as the log would bring it; its answer.
 fn apply(store: &mut Store, index: u64, command: &Command<'_>) -> Vec<u8> {
@@ -110,7 +110,9 @@ fn memcached_requests() {
                             Request::Read(read) => {
                                 outcomes.count("read");
                                 let mut reply = Vec::new();
-                                store.query(read.line(), &mut reply);
+                                let query = Query::from_line(read.line());
+                                assert_eq!(query, Query::Memcached(read));
+                                store.answer(&Query::of(query.form(), read.line()), &mut reply);
                                 // A miss of a quiet `mg` has no answer.
                                 assert!(reply.is_empty() || reply.ends_with(b"\r\n"));
                                 assert!(reply.len() <= REPLY_BYTES_MAX);
@@ -263,7 +265,10 @@ fn carry_out(
         Ok(Kind::Read) => {
             outcomes.count("read");
             let mut reply = Vec::new();
-            store.query(&[&[resp.byte()], words.text()].concat(), &mut reply);
+            let line = [&[resp.byte()], words.text()].concat();
+            let query = Query::from_line(&line);
+            assert_eq!(Query::of(query.form(), &line), query);
+            store.answer(&query, &mut reply);
             Some(reply)
         }
         Ok(Kind::Write) => {

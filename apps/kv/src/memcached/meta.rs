@@ -31,6 +31,24 @@ pub struct Meta<'a> {
     kind: MetaKind,
     name: &'a [u8],
     flags: &'a [u8],
+    letters: Letters,
+}
+
+/// Which letters the flags of a command have.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Letters(u64);
+
+impl Letters {
+    const fn bit(letter: u8) -> u64 {
+        match letter {
+            64..128 => 1 << (letter - 64),
+            _ => 0, // no flag has such a one
+        }
+    }
+
+    pub(crate) const fn has(self, letter: u8) -> bool {
+        self.0 & Self::bit(letter) != 0
+    }
 }
 
 /// Room for a key that is written in base64.
@@ -74,7 +92,22 @@ impl<'a> Meta<'a> {
         if words(flags).any(|word| word[0] == b'O' && word.len() > OPAQUE_BYTES_MAX) {
             return Err(reply::OPAQUE_TOO_LONG);
         }
-        Ok(Self { kind, name, flags })
+        Ok(Self {
+            kind,
+            name,
+            flags,
+            letters: parsed.letters,
+        })
+    }
+
+    /// The `mg` with what [`new`](Self::new) has seen to be a key and flags with these letters.
+    pub(super) const fn seen(name: &'a [u8], flags: &'a [u8], letters: Letters) -> Self {
+        Self {
+            kind: MetaKind::Get,
+            name,
+            flags,
+            letters,
+        }
     }
 
     /// Which command it is.
@@ -98,14 +131,17 @@ impl<'a> Meta<'a> {
     where
         'a: 'b,
     {
-        let decoded = if self.flags().has(b'b') {
-            base64::decode(self.name, buffer)
-        } else {
-            Some(self.name)
-        };
-        decoded
-            .and_then(Key::binary)
-            .expect("`new` has seen that this is a key")
+        key_of(self.name, self.letters.has(b'b'), buffer)
+    }
+
+    /// Which flags it has.
+    pub(crate) const fn letters(&self) -> Letters {
+        self.letters
+    }
+
+    /// The flags of a command that changes nothing: no number that is in them counts.
+    pub(crate) const fn flags_of_read(&self) -> Flags<'a> {
+        Flags::new(self.name, self.flags, self.letters)
     }
 
     pub(crate) fn flags(&self) -> Flags<'a> {
@@ -117,10 +153,7 @@ impl<'a> Meta<'a> {
     pub(crate) fn writes(&self) -> bool {
         match self.kind {
             MetaKind::Set | MetaKind::Delete | MetaKind::Arithmetic => true,
-            MetaKind::Get => {
-                let flags = self.flags();
-                flags.vivify.is_some() || flags.touch.is_some() || flags.recache.is_some()
-            }
+            MetaKind::Get => [b'N', b'T', b'R'].iter().any(|it| self.letters.has(*it)),
         }
     }
 }
@@ -131,8 +164,7 @@ pub(crate) struct Flags<'a> {
     /// The key as the client wrote it.
     pub(crate) name: &'a [u8],
     text: &'a [u8],
-    /// One bit for each letter.
-    seen: u128,
+    letters: Letters,
     /// `N`: the end of what is made if there is nothing.
     pub(crate) vivify: Option<Exptime>,
     /// `T`: a new end.
@@ -152,12 +184,12 @@ pub(crate) struct Flags<'a> {
 }
 
 impl<'a> Flags<'a> {
-    /// Reads flags; where several are bad, the last one that memcached complains about counts.
-    fn parse(text: &'a [u8], key: Key<'a>) -> Result<Self, &'static [u8]> {
-        let mut flags = Self {
-            name: key.bytes(),
+    /// Those with these letters; none says anything with its token.
+    const fn new(name: &'a [u8], text: &'a [u8], letters: Letters) -> Self {
+        Self {
+            name,
             text,
-            seen: 0,
+            letters,
             vivify: None,
             touch: None,
             recache: None,
@@ -166,7 +198,12 @@ impl<'a> Flags<'a> {
             mode: None,
             initial: 0,
             delta: 1,
-        };
+        }
+    }
+
+    /// Reads flags; where several are bad, the last one that memcached complains about counts.
+    fn parse(text: &'a [u8], key: Key<'a>) -> Result<Self, &'static [u8]> {
+        let mut flags = Self::new(key.bytes(), text, Letters::default());
         let mut complaint = reply::BAD_FORMAT;
         let mut is_good = true;
         for word in flags.words() {
@@ -174,7 +211,7 @@ impl<'a> Flags<'a> {
             if letter >= 127 || flags.has(letter) {
                 return Err(reply::DUPLICATE_FLAG);
             }
-            flags.seen |= 1 << letter;
+            flags.letters.0 |= Letters::bit(letter);
             match flags.take(letter, &word[1..]) {
                 Ok(()) => {}
                 Err(Complaint::Unknown) => return Err(reply::UNKNOWN_FLAG),
@@ -220,7 +257,7 @@ impl<'a> Flags<'a> {
 
     /// Whether a flag with this letter was given.
     pub(crate) const fn has(&self, letter: u8) -> bool {
-        letter < 128 && self.seen >> letter & 1 == 1
+        self.letters.has(letter)
     }
 
     /// The flags in order, each with its letter first.
@@ -270,7 +307,7 @@ pub struct MetaDebug<'a> {
 
 impl<'a> MetaDebug<'a> {
     /// The error is what memcached answers.
-    pub(super) fn new(name: &'a [u8], flags: &[u8]) -> Result<Self, &'static [u8]> {
+    pub(crate) fn new(name: &'a [u8], flags: &[u8]) -> Result<Self, &'static [u8]> {
         let is_base64 = words(flags).next() == Some(b"b");
         let is_good = name.len() <= KEY_BYTES_MAX
             && Key::new(name).is_some()
@@ -282,9 +319,18 @@ impl<'a> MetaDebug<'a> {
         }
     }
 
+    /// The same for what this has seen to be good.
+    pub(super) const fn seen(name: &'a [u8], is_base64: bool) -> Self {
+        Self { name, is_base64 }
+    }
+
     /// The key as the client wrote it.
     pub(crate) const fn name(&self) -> &'a [u8] {
         self.name
+    }
+
+    pub(super) const fn is_base64(&self) -> bool {
+        self.is_base64
     }
 
     /// The key, which may have to be decoded into `buffer`.
@@ -292,13 +338,18 @@ impl<'a> MetaDebug<'a> {
     where
         'a: 'b,
     {
-        let decoded = if self.is_base64 {
-            base64::decode(self.name, buffer)
-        } else {
-            Some(self.name)
-        };
-        decoded
-            .and_then(Key::binary)
-            .expect("`new` has seen that this is a key")
+        key_of(self.name, self.is_base64, buffer)
     }
+}
+
+/// The key that a command names so, which it has been seen to be.
+fn key_of<'b>(name: &'b [u8], is_base64: bool, buffer: &'b mut KeyBuffer) -> Key<'b> {
+    let decoded = if is_base64 {
+        base64::decode(name, buffer)
+    } else {
+        Some(name)
+    };
+    decoded
+        .and_then(Key::binary)
+        .expect("`new` has seen that this is a key")
 }

@@ -4,14 +4,16 @@ mod base64;
 mod meta;
 mod number;
 mod parse;
+mod read;
 pub mod reply;
 
-use crate::{Command, Key, Keys, WhyRefused};
+use crate::{Command, Keys, WhyRefused};
 
 pub(crate) use meta::{Flags, NO_KEY};
 pub use meta::{Meta, MetaDebug, MetaKind};
 pub(crate) use number::unsigned;
 pub use parse::{parse, parse_on};
+pub use read::{Asked, Read, ReadForm};
 
 /// Longest request line in bytes, its end included; only `get` and `gets` may use all of it.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
@@ -79,94 +81,6 @@ pub enum Request<'a> {
     Read(Read<'a>),
     /// To be answered by whoever holds the connection.
     Local(Local<'a>),
-}
-
-/// A `get` or `gets`, an `me`, or an `mg` that asks for no change.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Read<'a> {
-    line: &'a [u8],
-    asked: Asked<'a>,
-}
-
-/// What a read is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Asked<'a> {
-    /// `get` and `gets`.
-    Items {
-        /// At least one key, in the order to be answered.
-        keys: Keys<'a>,
-        /// Whether the answer shows unique numbers, as `gets` does.
-        with_unique: bool,
-    },
-    /// `mg`.
-    Meta(Meta<'a>),
-    /// `me`.
-    Debug(MetaDebug<'a>),
-}
-
-impl<'a> Read<'a> {
-    /// The read in a line as [`line`](Self::line) gives it, or `None` if it is none.
-    #[must_use]
-    pub fn from_line(line: &'a [u8]) -> Option<Self> {
-        let asked = match meta::split_line(line) {
-            (name @ (b"get" | b"gets"), _, _) => {
-                let keys = Keys::new(line.strip_prefix(name)?).filter(|keys| are_few(*keys))?;
-                keys.iter().next()?;
-                let with_unique = name == b"gets";
-                Asked::Items { keys, with_unique }
-            }
-            (b"mg", key, flags) => {
-                let meta = Meta::new(MetaKind::Get, key, flags).ok()?;
-                if meta.writes() {
-                    return None;
-                }
-                Asked::Meta(meta)
-            }
-            (b"me", key, flags) => Asked::Debug(MetaDebug::new(key, flags).ok()?),
-            _ => return None,
-        };
-        Some(Self { line, asked })
-    }
-
-    /// The request line, from its first letter to its last key: a part of the bytes that were parsed,
-    /// and what `query` takes.
-    #[must_use]
-    pub const fn line(&self) -> &'a [u8] {
-        self.line
-    }
-
-    /// What is asked.
-    #[must_use]
-    pub const fn asked(&self) -> Asked<'a> {
-        self.asked
-    }
-
-    /// How many keys are asked for, at least one.
-    #[must_use]
-    pub fn key_count(&self) -> usize {
-        match self.asked {
-            Asked::Items { keys, .. } => keys.iter().count(),
-            Asked::Meta(_) | Asked::Debug(_) => 1,
-        }
-    }
-
-    /// Has `see` see the keys asked for, in order.
-    pub fn for_each_key(&self, mut see: impl FnMut(Key<'_>)) {
-        match self.asked {
-            Asked::Items { keys, .. } => keys.iter().for_each(see),
-            Asked::Meta(meta) => see(meta.key(&mut NO_KEY.clone())),
-            Asked::Debug(debug) => see(debug.key(&mut NO_KEY.clone())),
-        }
-    }
-
-    /// The same as a write: what to do if the answer to the read is [`reply::MUST_WRITE`].
-    #[must_use]
-    pub const fn as_write(&self) -> Option<Command<'a>> {
-        match self.asked {
-            Asked::Meta(meta) => Some(Command::Meta { meta, value: b"" }),
-            Asked::Items { .. } | Asked::Debug(_) => None,
-        }
-    }
 }
 
 /// A request about the server, not about its items.

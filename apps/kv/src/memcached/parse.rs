@@ -2,8 +2,7 @@
 //! bytes were split on their way. Executes nothing.
 use super::number::{signed, unsigned};
 use super::{
-    Asked, COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, MetaKind, Parsed, Read, Request, are_few,
-    reply,
+    COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, MetaKind, Parsed, Read, Request, are_few, reply,
 };
 use crate::{Command, Exptime, Key, Keys, TLS_HANDSHAKE, VALUE_BYTES_MAX, WhyRefused, Written};
 
@@ -214,10 +213,7 @@ impl<'a> Cut<'a> {
         }
         match Keys::new(&self.line[name_bytes..]) {
             Some(keys) if !are_few(keys) => self.refuse(reply::GET_TOO_LONG),
-            Some(keys) => self.accept(Request::Read(Read {
-                line: self.line,
-                asked: Asked::Items { keys, with_unique },
-            })),
+            Some(_) => self.accept(Request::Read(Read::items(self.line, with_unique))),
             None => self.refuse(reply::BAD_FORMAT),
         }
     }

@@ -3,8 +3,8 @@
 //!
 //! The way of a request: [`parse`] cuts its [`Words`] out of a connection's bytes, [`classify`] tells who
 //! is to carry it out. A write, or a whole transaction, becomes a [`Script`] in the log; a read is
-//! answered by [`Store::redis_read`](crate::Store::redis_read), at the leader, to whom its text travels
-//! as a `query` that begins with the protocol's version.
+//! answered by [`Store::answer`](crate::Store::answer), at the leader, to whom its text travels as a line
+//! that begins with the protocol's version.
 
 mod argument;
 mod arithmetic;
@@ -15,6 +15,7 @@ mod fault;
 mod glob;
 mod inline;
 mod parse;
+mod read;
 pub mod reply;
 mod script;
 mod skip;
@@ -25,6 +26,7 @@ mod words;
 pub use arithmetic::integer;
 pub use command::answer_command;
 pub use parse::{Broken, Parsed, parse};
+pub use read::{Asked, Read, ReadForm};
 pub use script::Script;
 pub use skip::{Skip, Skipped};
 pub use spec::{KeySpec, Kind, QUOTED_BYTES_MAX, Spec, classify, find, quoted, spec, why_refused};

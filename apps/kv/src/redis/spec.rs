@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 /// One row of the command table. Texts with several words in them have a blank between those.
-#[derive(Debug)]
+#[derive(Debug, Eq, PartialEq)]
 pub struct Spec {
     /// Its name in small letters; that of a subcommand has its container's and a `|` in front.
     pub name: &'static str,
@@ -45,7 +45,7 @@ pub struct Spec {
 }
 
 /// Keys among a command's words.
-#[derive(Debug)]
+#[derive(Debug, Eq, PartialEq)]
 pub struct KeySpec {
     /// Place of the first.
     pub begin: usize,

@@ -63,6 +63,12 @@ impl<'a> Words<'a> {
         }
     }
 
+    /// How many words there are, and where the first one's length stands: what [`checked`](Self::checked)
+    /// takes.
+    pub(super) const fn shape(&self) -> (usize, usize) {
+        (self.count, self.start)
+    }
+
     /// The array of these words, at least one; for requests that came as a line.
     pub(super) fn from_words(words: &[Vec<u8>]) -> Self {
         let mut text = Vec::new();

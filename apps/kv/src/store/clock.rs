@@ -7,9 +7,8 @@
 
 use super::Store;
 use super::item::{Awaits, Item, NEVER};
-use crate::Key;
-use crate::memcached::Read;
-use crate::redis::{Kind, Resp, VERSIONS, Words, find};
+use crate::redis::{self, Asked, Kind};
+use crate::{Key, Query};
 
 /// A read that names no key shows what is overdue for up to this long, in milliseconds: where many items end
 /// it would wait for one after the other.
@@ -60,30 +59,32 @@ impl Store {
         }
     }
 
-    /// Whether the answer to a read may show what is [overdue](self).
-    pub(super) fn shows_what_is_overdue(&self, request: &[u8]) -> bool {
-        if self.first_end_ms() > self.moment().now_ms {
-            return false; // nearly always
+    /// Whether the answer to any read may show what is [overdue](self): nearly never.
+    pub(super) fn may_show_what_is_overdue(&self) -> bool {
+        self.first_end_ms() <= self.moment().now_ms
+    }
+
+    /// Whether the answer to this read may.
+    pub(super) fn shows_what_is_overdue(&self, query: &Query<'_>) -> bool {
+        match query {
+            Query::Memcached(read) => {
+                let mut is_overdue = false;
+                read.for_each_key(|key| is_overdue |= self.is_key_overdue(key));
+                is_overdue
+            }
+            Query::Redis(read) => self.shows_overdue(read),
+            Query::NotOfRedis | Query::Nothing => false,
         }
-        let text = request.split_first();
-        if let Some((_, text)) = text.filter(|(version, _)| Resp::from_byte(**version).is_some()) {
-            return Words::from_text(text).is_some_and(|words| self.shows_overdue(&words));
-        }
-        let mut is_overdue = false;
-        if let Some(read) = Read::from_line(request) {
-            read.for_each_key(|key| is_overdue |= self.is_key_overdue(key));
-        }
-        is_overdue
     }
 
     /// Of a command of Redis.
-    fn shows_overdue(&self, words: &Words<'_>) -> bool {
+    fn shows_overdue(&self, read: &redis::Read<'_>) -> bool {
+        let words = read.words();
         let is_one = |name: &[u8]| Key::binary(name).is_some_and(|key| self.is_key_overdue(key));
-        if words.get(0) == Some(VERSIONS) {
-            return words.iter().skip(1).any(is_one);
-        }
-        let Ok(spec) = find(words) else {
-            return false;
+        let spec = match read.asked() {
+            Asked::Versions => return words.iter().skip(1).any(is_one),
+            Asked::Unknown => return false,
+            Asked::Command(spec) => spec,
         };
         match spec.kind {
             Kind::Connection => false,

@@ -7,9 +7,9 @@ use super::redis::work::{
 };
 use super::redis::{COUNT_MAX, COUNT_USUAL, WORDS_USUAL};
 use super::work_done::PER_KEY;
-use crate::memcached::{Asked, MetaKind, NO_KEY, Read};
-use crate::redis::{Extended, Kind, Resp, Script, Spec, Words, find, integer};
-use crate::{Command, KEY_BYTES_MAX, Key, Keys, VALUE_BYTES_MAX, WORK_MAX};
+use crate::memcached::{Asked, MetaKind, NO_KEY};
+use crate::redis::{Extended, Kind, Script, Spec, Words, find, integer};
+use crate::{Command, KEY_BYTES_MAX, Key, Keys, Query, VALUE_BYTES_MAX, WORK_MAX};
 
 /// What a command of Redis works on, if that can be much.
 #[derive(Clone, Copy)]
@@ -77,9 +77,10 @@ impl Store {
         Estimate::From(self).of_command(command)
     }
 
-    /// The same for what [`query`](quorumwire_interfaces::Application::query) takes.
-    pub(super) fn expected_work_of_query(&self, request: &[u8]) -> usize {
-        Estimate::From(self).of_query(request)
+    /// The same for a read.
+    #[must_use]
+    pub fn expected_work_of_query(&self, query: &Query<'_>) -> usize {
+        Estimate::From(self).of_query(query)
     }
 }
 
@@ -123,44 +124,49 @@ impl Estimate<'_> {
         }
     }
 
-    fn of_query(self, request: &[u8]) -> usize {
-        if let Some((&version, text)) = request.split_first()
-            && Resp::from_byte(version).is_some()
-        {
-            let words = Words::from_text(text);
-            return words.map_or(0, |words| {
-                let work = self.of_words(&words, false);
-                (work + of_many(words.len(), PER_WORD)).min(WORK_MAX)
-            });
-        }
-        match Read::from_line(request).as_ref().map(Read::asked) {
-            Some(Asked::Items { keys, .. }) => self.values_bytes(keys),
-            Some(Asked::Meta(meta)) => self.value_bytes(meta.key(&mut NO_KEY.clone())),
-            Some(Asked::Debug(_)) | None => 0,
+    fn of_query(self, query: &Query<'_>) -> usize {
+        match query {
+            Query::Memcached(read) => match read.asked() {
+                Asked::Items { keys, .. } => self.values_bytes(keys),
+                Asked::Meta(meta) => self.value_bytes(meta.key(&mut NO_KEY.clone())),
+                Asked::Debug(_) => 0,
+            },
+            Query::Redis(read) => {
+                let work = self.of_words(read.words(), read.spec(), false);
+                (work + of_many(read.words().len(), PER_WORD)).min(WORK_MAX)
+            }
+            Query::NotOfRedis | Query::Nothing => 0,
         }
     }
 
     fn of_script(self, script: &Script<'_>) -> usize {
         let (mut work, mut count) = (0_usize, 0);
         for words in script.each_command() {
-            work = work.saturating_add(self.of_words(&words, script.is_transaction));
+            work = work.saturating_add(self.of_words(&words, None, script.is_transaction));
             count += words.len();
         }
         work.saturating_add(of_many(count, PER_WORD)).min(WORK_MAX)
     }
 
-    fn of_words(self, words: &Words<'_>, is_one_of_many: bool) -> usize {
+    /// `spec` is what [`find`] finds, if it has been asked.
+    fn of_words(
+        self,
+        words: &Words<'_>,
+        spec: Option<&'static Spec>,
+        is_one_of_many: bool,
+    ) -> usize {
+        let spec = || spec.or_else(|| find(words).ok());
         let name = words.get(0).unwrap_or_default();
         let known = EXPENSIVE
             .iter()
             .find(|(known, _)| name.eq_ignore_ascii_case(known));
         let work = match known.map(|(_, works_on)| works_on) {
             None => 0,
-            Some(WorksOn::Values) => self.named_values_bytes(words),
+            Some(WorksOn::Values) => self.named_values_bytes(words, spec()),
             Some(WorksOn::ValuesIfAsked) => {
                 let mut options = words.iter().skip(3);
                 if options.any(|word| word.eq_ignore_ascii_case(b"get")) {
-                    self.named_values_bytes(words)
+                    self.named_values_bytes(words, spec())
                 } else {
                     0
                 }
@@ -175,18 +181,18 @@ impl Estimate<'_> {
             Some(WorksOn::SomeKeys) => PER_PIECE + of_page(words),
         };
         let may_free = is_one_of_many || words.len() > WORDS_USUAL;
-        let freed = if may_free { self.freed(words) } else { 0 };
+        let freed = if may_free {
+            self.freed(words, spec())
+        } else {
+            0
+        };
         work.saturating_add(freed).min(WORK_MAX)
     }
 
     /// A command with many words, or one of many, may do away with many values.
-    fn freed(self, words: &Words<'_>) -> usize {
-        match find(words) {
-            Ok(Spec {
-                kind: Kind::Write, ..
-            }) => self.named_values_bytes(words) / FREED_SHARE,
-            Ok(_) | Err(_) => 0,
-        }
+    fn freed(self, words: &Words<'_>, spec: Option<&Spec>) -> usize {
+        let spec = spec.filter(|spec| spec.kind == Kind::Write);
+        self.named_values_bytes(words, spec) / FREED_SHARE
     }
 
     /// Digits that are read and written of a number, and of what is added to it.
@@ -205,8 +211,8 @@ impl Estimate<'_> {
         (bytes + change.len()).min(2 * most) + written.max(written_digits(change))
     }
 
-    fn named_values_bytes(self, words: &Words<'_>) -> usize {
-        let Ok(spec) = find(words) else { return 0 };
+    fn named_values_bytes(self, words: &Words<'_>, spec: Option<&Spec>) -> usize {
+        let Some(spec) = spec else { return 0 };
         let named = words.iter().enumerate();
         let named = named.filter(|(place, _)| spec.is_key(*place, words.len()));
         let bytes = named.filter_map(|(_, name)| Some(self.value_bytes(Key::binary(name)?)));

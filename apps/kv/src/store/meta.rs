@@ -70,7 +70,7 @@ impl Store {
     /// Answers an `mg` that asks for no change. False: the item is stale and nobody has won it yet, so that
     /// the answer changes the item; nothing is written then.
     pub(super) fn show_meta(&self, meta: &Meta<'_>, reply: &mut Vec<u8>) -> bool {
-        let flags = meta.flags();
+        let flags = meta.flags_of_read();
         let Some(item) = self.live(meta.key(&mut NO_KEY.clone())) else {
             push_miss(reply, b"EN", &flags, flags.has(b'q'));
             return true;
@@ -85,7 +85,7 @@ impl Store {
     /// Answers `mg` for an item that is stale and not won, and wins nothing: for who cannot have the log
     /// carry it, because later writes of the same client are in the log already.
     pub fn answer_without_win(&self, meta: &Meta<'_>, reply: &mut Vec<u8>) {
-        let flags = meta.flags();
+        let flags = meta.flags_of_read();
         let moment = self.moment();
         match self.live(meta.key(&mut NO_KEY.clone())) {
             None => push_miss(reply, b"EN", &flags, flags.has(b'q')),

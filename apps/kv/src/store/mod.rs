@@ -44,8 +44,7 @@ use self::shards::Shards;
 pub(crate) use self::work_done::PER_ITEM_GONE;
 use self::work_done::{PER_COMMAND, PER_KEY, PER_REFERENCE, WorkDone};
 use crate::memcached::{Asked, NO_KEY, Read, reply, unsigned};
-use crate::redis::Resp;
-use crate::{Command, Exptime, Key, Keys, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written};
+use crate::{Command, Exptime, Key, Keys, Query, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written};
 
 /// The items of one replica, as a state machine.
 #[derive(Debug)]
@@ -248,7 +247,7 @@ impl Application for Store {
     }
 
     fn is_overdue(&self, request: &[u8]) -> bool {
-        self.shows_what_is_overdue(request)
+        self.may_show_what_is_overdue() && self.shows_what_is_overdue(&Query::from_line(request))
     }
 
     fn awaits_time(&self) -> bool {
@@ -265,20 +264,9 @@ impl Application for Store {
         (next_ms != NEVER).then_some(LogTime(next_ms))
     }
 
-    /// Takes the line of a [`Read`], or a version of the Redis protocol and the text of a command. An answer
-    /// that could be longer than [`REPLY_BYTES_MAX`] is refused; [`Store::get`] knows no such limit.
-    /// [`reply::MUST_WRITE`] says that the answer changes an item.
+    /// Takes the line of a [`Query`]; who has that already hands it to [`Store::answer`].
     fn query(&self, request: &[u8], reply: &mut Vec<u8>) {
-        if let Some((&version, text)) = request.split_first()
-            && let Some(resp) = Resp::from_byte(version)
-        {
-            return self.redis_query(resp, text, reply);
-        }
-        let Some(read) = Read::from_line(request) else {
-            reply.extend_from_slice(reply::ERROR);
-            return;
-        };
-        self.answer(&read, reply);
+        self.answer(&Query::from_line(request), reply);
     }
 
     /// Takes 4,096 reference counts; the first later write to each shard copies that shard's table of
@@ -325,7 +313,7 @@ impl Application for Store {
     }
 
     fn work_of_query(&self, request: &[u8]) -> usize {
-        self.expected_work_of_query(request)
+        self.expected_work_of_query(&Query::from_line(request))
     }
 
     fn work_max_of(command: &[u8]) -> usize {
@@ -355,8 +343,21 @@ impl Store {
         (item.deadline_ms > self.log_time_ms).then_some(item)
     }
 
-    /// Answers a read as `query` does.
-    pub fn answer(&self, read: &Read<'_>, reply: &mut Vec<u8>) {
+    /// Answers a read. An answer that could be longer than [`REPLY_BYTES_MAX`] is refused; [`Store::get`]
+    /// knows no such limit. [`reply::MUST_WRITE`] says that the answer changes an item.
+    pub fn answer(&self, query: &Query<'_>, reply: &mut Vec<u8>) {
+        match query {
+            Query::Memcached(read) => self.answer_memcached(read, reply),
+            Query::Redis(read) => self.answer_redis(read, reply),
+            Query::NotOfRedis => {
+                crate::redis::reply::error(reply, b"ERR not a command of this version");
+            }
+            Query::Nothing => reply.extend_from_slice(reply::ERROR),
+        }
+    }
+
+    /// The same for one of memcached.
+    pub fn answer_memcached(&self, read: &Read<'_>, reply: &mut Vec<u8>) {
         let before = reply.len();
         self.answer_asked(read, reply);
         let moved = reply.len() - before;

@@ -7,8 +7,8 @@ use super::Store;
 use super::item::Item;
 use super::redis::work::{PER_KEY_SEEN, PER_PATTERN_STEP};
 use super::shards::Shard;
-use crate::REPLY_BYTES_MAX;
-use crate::redis::{Fault, Glob, Resp, Words, find, reply, too_long};
+use crate::redis::{Fault, Glob, Resp, reply, too_long};
+use crate::{Query, REPLY_BYTES_MAX};
 
 /// What it is asked, how far it has come, and what it has found.
 #[derive(Debug)]
@@ -37,20 +37,17 @@ pub struct SearchProgress {
 }
 
 impl Search {
-    /// The search that a request is which [`query`](quorumwire_interfaces::Application::query) takes;
-    /// `None`: it is another request, or one to be refused. It finds nothing before it has
+    /// The search that a read is; `None`: it is another, or one to be refused. It finds nothing before it has
     /// [begun](Self::begin).
     #[must_use]
-    pub fn asked(request: &[u8]) -> Option<Self> {
-        let (&version, text) = request.split_first()?;
-        let resp = Resp::from_byte(version)?;
-        let words = Words::from_text(text)?;
-        if !words.get(0)?.eq_ignore_ascii_case(b"keys") || find(&words).is_err() {
+    pub fn asked(query: &Query<'_>) -> Option<Self> {
+        let Query::Redis(read) = query else {
             return None;
-        }
-        let pattern = words.get(1)?;
+        };
+        read.spec().filter(|spec| spec.name == "keys")?;
+        let pattern = read.words().get(1)?;
         Glob::new(pattern)?;
-        Some(Self::new(resp, pattern, REPLY_BYTES_MAX))
+        Some(Self::new(read.resp(), pattern, REPLY_BYTES_MAX))
     }
 
     pub(super) fn new(resp: Resp, pattern: &[u8], room: usize) -> Self {

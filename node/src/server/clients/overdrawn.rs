@@ -1,6 +1,7 @@
 //! What one connection may keep the others waiting for: it has used up its share of a turn, or has sent what
 //! costs much on its way.
 use super::{Clients, Connection, ConnectionId, ReadState};
+use crate::server::service::ReadLine;
 
 /// What the requests of one connection may cost together that are on their way, through the log or to the
 /// leader, but for one of them; in bytes that are looked at or moved. The next expensive one waits here,
@@ -14,8 +15,14 @@ impl Connection {
     }
 
     /// Adds a read that is likely to cost the leader so much, and keeps its line.
-    pub fn push_forwarded_read(&mut self, line: &[u8], keys: u32, request: u64, work: usize) {
-        self.push_read(line, keys, ReadState::Forwarded(request));
+    pub fn push_forwarded_read(
+        &mut self,
+        read: ReadLine<'_>,
+        keys: u32,
+        request: u64,
+        work: usize,
+    ) {
+        self.push_read_line(read, keys, ReadState::Forwarded(request));
         if let Some(slot) = self.slots.back_mut() {
             slot.work = u32::try_from(work).unwrap_or(u32::MAX);
             self.work_waiting += slot.work as usize;

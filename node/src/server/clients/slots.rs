@@ -2,7 +2,8 @@
 use super::Speaks;
 use super::{Connection, LINES_BYTES_MAX};
 use crate::server::answers;
-use crate::server::kv::{self, RedisClient, Statistics};
+use crate::server::kv::{self, QueryForm, RedisClient, Statistics};
+use crate::server::service::ReadLine;
 use quorumwire_group::{ReadState, Said};
 use quorumwire_interfaces::Reason;
 
@@ -30,6 +31,8 @@ pub enum SlotKind {
     Read {
         /// Length of the line.
         line_bytes: u32,
+        /// What its service saw it to be.
+        form: QueryForm,
         /// How many keys it asks for.
         keys: u32,
         /// How many of its keys are answered already.
@@ -117,13 +120,15 @@ impl Connection {
     }
 
     /// Adds a read and keeps its line.
-    pub fn push_read(&mut self, line: &[u8], keys: u32, state: ReadState) {
+    pub fn push_read_line(&mut self, read: ReadLine<'_>, keys: u32, state: ReadState) {
+        let ReadLine { line, form } = read;
         self.lines.extend(line);
         self.reads_waiting += 1;
         self.keys_waiting += keys as usize;
         let line_bytes = u32::try_from(line.len()).expect("no line is longer than a command");
         let kind = SlotKind::Read {
             line_bytes,
+            form,
             keys,
             keys_done: 0,
             keys_at_once: u32::MAX,

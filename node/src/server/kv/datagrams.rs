@@ -21,8 +21,8 @@ use quorumwire_control::Now;
 use quorumwire_group::Reader::{Follower, Here};
 use quorumwire_group::{Gate, REQUEST_TIMEOUT};
 use quorumwire_interfaces::{Application as _, Index, Reason, counters};
-use quorumwire_kv::Command;
-use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
+use quorumwire_kv::memcached::{Asked, Local, Parsed, Request, parse, reply};
+use quorumwire_kv::{Command, Query, QueryForm};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
@@ -80,6 +80,8 @@ struct Waiting {
     datagram_bytes: usize,
     /// A read's line; empty for a write.
     line: Bytes,
+    /// What that was seen to be.
+    form: QueryForm,
     noreply: bool,
     /// What came behind it, for when it is answered.
     rest: Rest,
@@ -393,6 +395,7 @@ fn take_request(
         request,
         datagram_bytes: frames_bytes + body.len(),
         line: Bytes::new(),
+        form: QueryForm::default(),
         noreply: false,
         rest: Rest::default(),
         at: core.group.now,
@@ -414,6 +417,7 @@ fn take_request(
                 }
                 Request::Read(asked) => {
                     waiting.line = Bytes::copy_from_slice(asked.line());
+                    waiting.form = asked.form().into();
                     read(core, datagrams, waiting);
                 }
                 Request::Local(local) => answer_local(core, datagrams, &waiting, local),
@@ -474,7 +478,7 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
     let Some(waiting) = datagrams.waiting.get(&id) else {
         return;
     };
-    let Some(read) = Read::from_line(&waiting.line) else {
+    let Query::Memcached(read) = Query::of(waiting.form, &waiting.line) else {
         return datagrams.answer(id, reply::ERROR);
     };
     let bytes_max = answer_bytes_max(waiting.datagram_bytes);

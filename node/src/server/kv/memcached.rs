@@ -7,6 +7,7 @@ use crate::server::front::Front;
 use crate::server::requests::{
     self, UNKNOWN_CLIENT_BYTES_MAX, advance, count_request, may_take_next,
 };
+use crate::server::service::ReadLine;
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, parse_on, reply};
 use quorumwire_kv::{Command, WhyRefused};
 
@@ -187,7 +188,8 @@ pub fn take_write(
 
 fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
     let keys = u32::try_from(read.key_count()).expect("a read has a limit of keys");
-    requests::take_read_line(core, connection, read.line(), keys)
+    let (line, form) = (read.line(), read.form().into());
+    requests::take_read(core, connection, ReadLine { line, form }, keys)
 }
 
 /// Takes a request about the server on. False: it must be offered again.

@@ -25,7 +25,7 @@ impl Core {
     ) -> MetaRead {
         let before = output.len();
         let store = self.group.store.inner();
-        store.answer(read, output);
+        store.answer_memcached(read, output);
         if output[before..] == *reply::MUST_WRITE {
             output.truncate(before);
             if let (true, Some(command)) = (may_write, read.as_write()) {

@@ -15,6 +15,7 @@ mod refusals;
 mod searches;
 mod stats;
 
+pub use quorumwire_kv::QueryForm;
 #[cfg(test)]
 pub use reads::{line_to_forward, take_part};
 pub use redis::{RedisClient, put_refusal as put_redis_refusal};
@@ -32,7 +33,7 @@ use super::clients::{Connection, ConnectionId, Protocol, Said};
 use super::core::Origin;
 use super::front::Front;
 use super::reads::Place;
-use super::service::{Answered, Service};
+use super::service::{Answered, ReadLine, Service};
 use crate::admin::AdminError;
 use crate::options::ServerOptions;
 use crate::report::Report;
@@ -139,17 +140,17 @@ impl Service for KeyValue {
         reads::answer_front(core, connection, place, room)
     }
 
-    fn answer_now(core: &mut Core, connection: &Connection, slot: u64, keys_done: u32) -> Vec<u8> {
-        reads::answer_now(core, connection, slot, keys_done)
+    fn answer_now(core: &mut Core, origin: Origin, read: ReadLine<'_>, keys_done: u32) -> Vec<u8> {
+        reads::answer_now(core, origin, read, keys_done)
     }
 
     fn put_read_answer(
         connection: &mut Connection,
-        line_bytes: u32,
+        line_bytes_form: (u32, QueryForm),
         said: (Said, bool),
         answer: &[u8],
     ) {
-        reads::put_read_answer(connection, line_bytes, said, answer);
+        reads::put_read_answer(connection, line_bytes_form, said, answer);
     }
 
     fn line_to_forward(place: Place, line: &[u8]) -> Vec<u8> {
@@ -168,16 +169,30 @@ impl Service for KeyValue {
         stats::put(core, connection, asked);
     }
 
-    fn keys_of_query(query: &[u8]) -> Option<u32> {
-        queries::keys_of_query(query)
+    fn form_of_query(query: &[u8]) -> Option<(QueryForm, u32)> {
+        queries::form_of_query(query)
+    }
+
+    fn work_of_read(core: &Core, read: ReadLine<'_>) -> usize {
+        let store = core.group.store.inner();
+        store.expected_work_of_query(&read.query())
     }
 
     fn asks_for_too_many(command: &[u8]) -> Option<String> {
         queries::asks_for_too_many(command)
     }
 
-    fn answer_query(core: &mut Core, origin: Origin, query: &[u8], out: &mut Vec<u8>) -> Answered {
-        core.answer_query(origin, query, out)
+    fn answer_at_once(core: &Core, read: ReadLine<'_>, out: &mut Vec<u8>) {
+        core.group.store.inner().answer(&read.query(), out);
+    }
+
+    fn answer_query(
+        core: &mut Core,
+        origin: Origin,
+        read: ReadLine<'_>,
+        out: &mut Vec<u8>,
+    ) -> Answered {
+        core.answer_query(origin, &read.query(), out)
     }
 
     fn answer_follower(core: &mut Core, read: FollowerRead) {

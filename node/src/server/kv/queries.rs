@@ -1,28 +1,31 @@
 //! What of clients of the native protocol the store is asked, in the words of memcached and Redis.
-use super::redis;
 use crate::server::native::KEYS_OF_A_QUERY;
 use crate::server::requests::KEYS_OF_A_SEARCH;
-use quorumwire_kv::Command;
-use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, READ_KEYS_MAX, Read, are_few};
+use crate::server::service::ReadLine;
+use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, READ_KEYS_MAX, are_few};
+use quorumwire_kv::{Command, Query, QueryForm};
 
-/// How many keys such a query counts for; `None`: it is none that is served.
-pub fn keys_of_query(query: &[u8]) -> Option<u32> {
-    if redis::is_read(query) && redis::is_search(query) {
-        return Some(KEYS_OF_A_SEARCH);
+impl<'a> ReadLine<'a> {
+    /// The read that it was seen to be.
+    pub fn query(self) -> Query<'a> {
+        Query::of(self.form, self.line)
     }
-    is_query(query).then_some(KEYS_OF_A_QUERY)
 }
 
-/// Whether the state machine answers this without changing anything; some of memcached's meta reads do.
-fn is_query(query: &[u8]) -> bool {
-    if redis::is_read(query) {
-        return true;
-    }
-    if query.len() > LINE_BYTES_MAX {
-        return false;
-    }
-    let read = Read::from_line(query);
-    read.is_some_and(|read| matches!(read.asked(), Asked::Items { .. }))
+/// What such a query is, and how many keys it counts for; `None`: it is none that is served. Of memcached's
+/// meta reads the state machine does not answer all without changing anything.
+pub fn form_of_query(line: &[u8]) -> Option<(QueryForm, u32)> {
+    let query = Query::from_line(line);
+    let keys = match &query {
+        Query::Redis(read) if read.is_search() => KEYS_OF_A_SEARCH,
+        Query::Redis(_) | Query::NotOfRedis => KEYS_OF_A_QUERY,
+        Query::Memcached(read) => match read.asked() {
+            Asked::Items { .. } if line.len() <= LINE_BYTES_MAX => KEYS_OF_A_QUERY,
+            Asked::Items { .. } | Asked::Meta(_) | Asked::Debug(_) => return None,
+        },
+        Query::Nothing => return None,
+    };
+    Some((query.form(), keys))
 }
 
 /// Whether a command reads more keys than a request of memcached's: each may be an item, and all are answered

@@ -5,19 +5,21 @@ use super::{Core, redis};
 use crate::server::clients::{Connection, ReadState, Said, SlotKind};
 use crate::server::core::Origin;
 use crate::server::reads::Place;
-use crate::server::service::Answered;
+use crate::server::service::{Answered, ReadLine};
 use quorumwire_group::FollowerRead;
 use quorumwire_interfaces::Application as _;
-use quorumwire_kv::Key;
 use quorumwire_kv::memcached::{Asked, Read, reply};
+use quorumwire_kv::{Key, Query, QueryForm};
 
 /// What looking for a key is in work.
 pub const KEY_WORK: usize = 128;
 
 /// What to ask the leader for next: all that is not answered yet, or one key of it.
 pub fn line_to_forward(place: Place, line: &[u8]) -> Vec<u8> {
-    let read = Read::from_line(line);
-    let Some(Asked::Items { keys, with_unique }) = read.as_ref().map(Read::asked) else {
+    let Query::Memcached(read) = Query::of(place.form, line) else {
+        return line.to_vec();
+    };
+    let Asked::Items { keys, with_unique } = read.asked() else {
         return line.to_vec(); // has but one
     };
     let most = place.keys_at_once as usize;
@@ -31,25 +33,20 @@ pub fn line_to_forward(place: Place, line: &[u8]) -> Vec<u8> {
 }
 
 /// The answer of a read that need not be at the front, without its first keys.
-pub fn answer_now(
-    core: &mut Core,
-    connection: &Connection,
-    slot_number: u64,
-    keys_done: u32,
-) -> Vec<u8> {
-    let line = connection.line(slot_number);
+pub fn answer_now(core: &mut Core, origin: Origin, read: ReadLine<'_>, keys_done: u32) -> Vec<u8> {
+    let query = read.query();
     let mut answer = Vec::new();
-    let is_memcached = connection.redis().is_none();
-    match Read::from_line(&line).filter(|_| is_memcached) {
-        None => core.group.store.query(&line, &mut answer),
-        Some(read) => {
+    match &query {
+        Query::Redis(_) | Query::NotOfRedis | Query::Nothing => {
+            core.group.store.inner().answer(&query, &mut answer);
+        }
+        Query::Memcached(read) => {
             if let Asked::Items { keys, with_unique } = read.asked() {
                 let keys = keys.iter().skip(keys_done as usize);
                 push_items(core, keys, with_unique, &mut answer, usize::MAX);
                 answer.extend_from_slice(reply::END);
             } else {
-                let origin = Origin::Client(connection.id, slot_number);
-                core.answer_meta_read(origin, &read, false, &mut answer);
+                core.answer_meta_read(origin, read, false, &mut answer);
             }
         }
     }
@@ -92,17 +89,16 @@ pub fn answer_front(
     room: usize,
 ) -> bool {
     if connection.redis().is_some() {
-        return redis::answer_read(core, connection, place.line_bytes, room);
+        return redis::answer_read(core, connection, place, room);
     }
     let (line, output) = connection.front_line_and_output(place.line_bytes);
-    let Some(read) = Read::from_line(line) else {
+    let Query::Memcached(read) = Query::of(place.form, line) else {
         output.extend_from_slice(reply::ERROR);
         return true;
     };
     let Asked::Items { keys, with_unique } = read.asked() else {
-        let line = line.to_vec();
-        return Read::from_line(&line)
-            .is_none_or(|read| meta_reads::answer_front(core, connection, &read));
+        let (line, form) = (line.to_vec(), read.form());
+        return meta_reads::answer_front(core, connection, &Read::of(form, &line));
     };
     let limit = output.len().saturating_add(room);
     let keys = keys.iter().skip(place.keys_done as usize);
@@ -125,12 +121,12 @@ pub fn answer_front(
 /// Writes the answer that came from the leader to the read at the front.
 pub fn put_read_answer(
     connection: &mut Connection,
-    line_bytes: u32,
+    line_bytes_form: (u32, QueryForm),
     (said, quiet): (Said, bool),
     answer: &[u8],
 ) {
     if connection.redis().is_some() {
-        redis::put_read_answer(connection, line_bytes, (said, quiet), answer);
+        redis::put_read_answer(connection, line_bytes_form, (said, quiet), answer);
     } else {
         connection.put_answer(said, answer);
     }
@@ -147,6 +143,7 @@ pub fn take_part(connection: &mut Connection, answer: &[u8]) {
         keys_done,
         keys_at_once,
         state,
+        form: _,
     } = &mut slot.kind
     else {
         return;
@@ -173,27 +170,27 @@ impl Core {
         let FollowerRead { from, line, at: _ } = read;
         let origin = Origin::Follower(from);
         let mut answer = Vec::new();
-        match Read::from_line(&line) {
-            _ if redis::is_read(&line) => {
-                if self.answer_query(origin, &line, &mut answer) == Answered::Later {
+        let query = Query::from_line(&line);
+        match &query {
+            Query::Redis(_) | Query::NotOfRedis | Query::Nothing => {
+                if self.answer_query(origin, &query, &mut answer) == Answered::Later {
                     return;
                 }
             }
-            Some(read) if matches!(read.asked(), Asked::Items { .. }) => {
-                self.group.store.query(&line, &mut answer);
-                self.count_read(&read);
+            Query::Memcached(read) if matches!(read.asked(), Asked::Items { .. }) => {
+                self.group.store.inner().answer(&query, &mut answer);
+                self.count_read(read);
             }
-            Some(read) => {
+            Query::Memcached(read) => {
                 // The follower sends no write after a read that it waits for, as long as it does not lead.
                 let may_write = self.group.takes_writes_of(from.id.term);
-                match self.answer_meta_read(origin, &read, may_write, &mut answer) {
+                match self.answer_meta_read(origin, read, may_write, &mut answer) {
                     MetaRead::Answered => {}
                     MetaRead::Written(routed) => {
                         return self.group.answer_unless_pending(from, routed.into());
                     }
                 }
             }
-            None => answer.extend_from_slice(reply::ERROR),
         }
         self.group.answer_follower_read(from, answer.into());
     }

@@ -12,7 +12,7 @@ use crate::server::service::Answered;
 use bytes::Bytes;
 use quorumwire_control::Now;
 use quorumwire_interfaces::Application as _;
-use quorumwire_kv::{Search, Store};
+use quorumwire_kv::{Query, Search, Store};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -58,13 +58,18 @@ impl Searches {
 
 impl Core {
     /// Answers a read that has leave to be answered, at once or, if it is a long search, later.
-    pub fn answer_query(&mut self, origin: Origin, line: &[u8], out: &mut Vec<u8>) -> Answered {
-        let Some(mut search) = Search::asked(line) else {
-            self.group.store.query(line, out);
+    pub fn answer_query(
+        &mut self,
+        origin: Origin,
+        query: &Query<'_>,
+        out: &mut Vec<u8>,
+    ) -> Answered {
+        let store = self.group.store.inner();
+        let Some(mut search) = Search::asked(query) else {
+            store.answer(query, out);
             return Answered::Now;
         };
-        let store = self.group.store.inner();
-        if store.work_of_query(line) <= AT_ONCE_WORK {
+        if store.expected_work_of_query(query) <= AT_ONCE_WORK {
             search.begin(store);
             let progress = search.go_on(AT_ONCE_WORK);
             store.add_work(progress.work);

@@ -43,7 +43,7 @@ fn with_keys() -> Core {
 fn ask(core: &mut Core, origin: Origin, pattern: &str) -> (Answered, String) {
     let line = [&b"2"[..], &text(&["KEYS", pattern])].concat();
     let mut out = Vec::new();
-    let answered = core.answer_query(origin, &line, &mut out);
+    let answered = core.answer_query(origin, &Query::from_line(&line), &mut out);
     (answered, String::from_utf8(out).unwrap())
 }
 

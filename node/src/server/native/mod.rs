@@ -14,10 +14,10 @@ pub use hello::too_many_connections;
 use super::clients::{Connection, ReadState, Said, SlotKind, Speaks};
 use super::core::{Core, Origin};
 use super::front::Front;
-use super::reads::set_front_state;
+use super::reads::{Place, set_front_state};
 use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use super::security::say_tls;
-use super::service::{Answered, Service};
+use super::service::{Answered, ReadLine, Service};
 use counters::Closed;
 use quorumwire_interfaces::{Application as _, Reason};
 use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
@@ -220,11 +220,12 @@ fn take_submit<S: Service>(
 }
 
 fn take_query<S: Service>(core: &mut Core<S>, connection: &mut Connection, query: &[u8]) -> bool {
-    let Some(keys) = S::keys_of_query(query) else {
+    let Some((form, keys)) = S::form_of_query(query) else {
         connection.push_refused_write(false, Reason::NotServed, "");
         return true;
     };
-    let taken = requests::take_read_line(core, connection, query, keys);
+    let read = ReadLine { line: query, form };
+    let taken = requests::take_read(core, connection, read, keys);
     state(connection).counters.queries += u64::from(taken);
     taken
 }
@@ -233,7 +234,7 @@ fn take_query<S: Service>(core: &mut Core<S>, connection: &mut Connection, query
 pub fn answer_query<S: Service>(
     core: &mut Core<S>,
     connection: &mut Connection,
-    line_bytes: u32,
+    place: Place,
     room: usize,
 ) -> bool {
     if room == 0 {
@@ -243,21 +244,15 @@ pub fn answer_query<S: Service>(
     let mut text = Vec::new();
     let origin = Origin::Client(connection.id, connection.first_slot);
     let before = core.counted_by_application();
-    let (line, _) = connection.front_line_and_output(line_bytes);
-    if S::answer_query(core, origin, line, &mut text) == Answered::Later {
+    let (line, _) = connection.front_line_and_output(place.line_bytes);
+    let form = place.form;
+    if S::answer_query(core, origin, ReadLine { line, form }, &mut text) == Answered::Later {
         set_front_state(connection, ReadState::UnderWay);
         return false;
     }
     core.count_unless_counted(before);
     connection.put_answer(Said::Answer, &text);
     true
-}
-
-/// The answer of a query that need not be at the front, out of the state as it is now.
-pub fn answer_now<S: Service>(core: &Core<S>, query: &[u8]) -> Vec<u8> {
-    let mut answer = Vec::new();
-    core.group.store.query(query, &mut answer);
-    answer
 }
 
 /// Tells a client who leads, if that is another than it was told.

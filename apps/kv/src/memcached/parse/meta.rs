@@ -1,7 +1,7 @@
 //! Requests of the meta protocol.
 use super::{Cut, VALUE_BYTES_MAX, value_bytes};
 use crate::memcached::meta::{MetaDebug, split_line, split_word};
-use crate::memcached::{Asked, Meta, MetaKind, Parsed, Read, Request, reply};
+use crate::memcached::{Meta, MetaKind, Parsed, Read, Request, reply};
 use crate::{Command, WhyRefused};
 
 impl<'a> Cut<'a> {
@@ -13,10 +13,7 @@ impl<'a> Cut<'a> {
         }
         match Meta::new(MetaKind::Get, key, flags) {
             Ok(meta) if meta.writes() => self.write(Command::Meta { meta, value: b"" }, false),
-            Ok(meta) => self.accept(Request::Read(Read {
-                line: self.line,
-                asked: Asked::Meta(meta),
-            })),
+            Ok(meta) => self.accept(Request::Read(Read::meta(self.line, &meta))),
             Err(reply) => self.refuse(reply),
         }
     }
@@ -25,10 +22,7 @@ impl<'a> Cut<'a> {
     pub(super) fn meta_debug(&self) -> Parsed<'a> {
         let (_, key, flags) = split_line(self.line);
         match MetaDebug::new(key, flags) {
-            Ok(debug) => self.accept(Request::Read(Read {
-                line: self.line,
-                asked: Asked::Debug(debug),
-            })),
+            Ok(debug) => self.accept(Request::Read(Read::debug(self.line, &debug, flags))),
             Err(reply) => self.refuse(reply),
         }
     }

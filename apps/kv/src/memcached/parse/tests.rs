@@ -1,7 +1,7 @@
 //! The parser line by line. That the answers are memcached's is tested against memcached itself, in
 //! `tests/against_memcached.rs`; that splitting changes nothing, in `tests/parser.rs`.
 use super::*;
-use crate::memcached::{READ_KEYS_MAX, REQUEST_BYTES_MAX};
+use crate::memcached::{Asked, READ_KEYS_MAX, REQUEST_BYTES_MAX};
 use crate::{KEY_BYTES_MAX, MemoryChange};
 
 fn key(bytes: &[u8]) -> Key<'_> {

@@ -26,8 +26,8 @@ use super::memory::Footprint;
 use super::work_done::PER_COMMAND;
 use super::{At, Store};
 use crate::redis::{
-    Answer, Fault, Kind, Outcome, Resp, Script, Spec, VERSIONS, Words, answer_in_transaction, find,
-    integer, reply, within_limit,
+    Answer, Asked, Fault, Kind, Outcome, Read, Resp, Script, Spec, Words, answer_in_transaction,
+    find, integer, reply, within_limit,
 };
 use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX, WORK_MAX};
 
@@ -59,10 +59,17 @@ const TOO_LARGE: &str = "ERR string exceeds maximum allowed size (proto-max-bulk
 const SAME_OBJECT: &str = "ERR source and destination objects are the same";
 
 impl Store {
-    /// Answers a command that changes nothing. Its text behind the digit of `resp` is what `query` takes,
-    /// too. The one called `\0versions`, which no client of Redis can send, shows the
-    /// [`version`](Self::version) of each key, as strings of digits.
+    /// Answers a command that changes nothing. The one called `\0versions`, which no client of Redis can
+    /// send, shows the [`version`](Self::version) of each key, as strings of digits.
     pub fn redis_read(&self, resp: Resp, words: &Words<'_>, out: &mut Vec<u8>) {
+        self.answer_words((resp, Asked::of(words)), words, out);
+    }
+
+    pub(super) fn answer_redis(&self, read: &Read<'_>, out: &mut Vec<u8>) {
+        self.answer_words((read.resp(), read.asked()), read.words(), out);
+    }
+
+    fn answer_words(&self, (resp, asked): (Resp, Asked), words: &Words<'_>, out: &mut Vec<u8>) {
         let mut answer = Answer {
             end_max: out.len() + REPLY_BYTES_MAX,
             out,
@@ -71,20 +78,20 @@ impl Store {
             chance: RandomState::new().hash_one(()),
         };
         let before = answer.out.len();
-        self.answer_read(words, &mut answer);
+        self.answer_asked_by(asked, words, &mut answer);
         let moved = words.text().len() + answer.out.len() - before;
         let work = WORK_MAX - answer.work_left;
         self.work_done.add(PER_COMMAND + moved + work);
     }
 
-    fn answer_read(&self, words: &Words<'_>, answer: &mut Answer<'_>) {
-        if words.get(0) == Some(VERSIONS) {
-            answer.or_fault(|answer| self.show_versions(words, answer));
-            return;
-        }
-        match find(words) {
-            Err(error) => answer.out.extend_from_slice(&error),
-            Ok(spec) => answer.or_fault(|answer| {
+    fn answer_asked_by(&self, asked: Asked, words: &Words<'_>, answer: &mut Answer<'_>) {
+        match asked {
+            Asked::Versions => answer.or_fault(|answer| self.show_versions(words, answer)),
+            Asked::Unknown => {
+                let error = find(words).err().unwrap_or_default();
+                answer.out.extend_from_slice(&error);
+            }
+            Asked::Command(spec) => answer.or_fault(|answer| {
                 let arguments: SmallVec<[&[u8]; WORDS_USUAL]> = words.iter().collect();
                 answer.spend(arguments.len() * work::PER_WORD)?;
                 match spec.kind {
@@ -113,13 +120,6 @@ impl Store {
             answer.bulk(version.to_string().as_bytes())?;
         }
         Ok(())
-    }
-
-    pub(super) fn redis_query(&self, resp: Resp, text: &[u8], out: &mut Vec<u8>) {
-        match Words::from_text(text) {
-            Some(words) => self.redis_read(resp, &words, out),
-            None => reply::error(out, b"ERR not a command of this version"),
-        }
     }
 
     /// Whatever the script may change: more is noted than does change, never less.

@@ -1,5 +1,6 @@
 //! What a leader's clock changes in the answers to reads, and what the log says of the time of day.
 use super::*;
+use crate::redis::Resp;
 
 /// An hour by which the log's time is ahead, or behind.
 const HOUR_MS: i64 = 3_600_000;

@@ -1,7 +1,7 @@
 //! A `KEYS` in slices says what one at once says, whatever changes meanwhile.
 use super::*;
 use crate::redis::reply;
-use crate::{Search, WORK_MAX};
+use crate::{Query, Search, WORK_MAX};
 
 const KEYS: usize = 3000;
 const SLICE: usize = 10_000;
@@ -44,7 +44,7 @@ fn slices_show_the_keys_of_one_moment() {
     for pattern in ["*", "k*7", "*[0-4]*[5-9]", "nothing", "over*"] {
         let mut log = filled();
         let expected = log.redis(&format!("KEYS {pattern}"));
-        let mut search = Search::asked(&line(pattern)).unwrap();
+        let mut search = Search::asked(&Query::from_line(&line(pattern))).unwrap();
         search.begin(&log.store);
         let mut number = 0;
         let slices = all_slices(&mut search, || {
@@ -69,7 +69,7 @@ fn a_search_looks_at_more_keys_than_a_transaction_may() {
     }
     let refused = log.redis("KEYS k1234");
     assert!(refused.starts_with("-ERR more work"), "{refused}");
-    let mut search = Search::asked(&line("k1234")).unwrap();
+    let mut search = Search::asked(&Query::from_line(&line("k1234"))).unwrap();
     search.begin(&log.store);
     all_slices(&mut search, || ());
     assert_eq!(search.answer(), b"*1\r\n$5\r\nk1234\r\n");
@@ -84,7 +84,7 @@ fn an_answer_that_is_too_long_ends_the_search() {
     for number in 0..keys {
         log.set(&format!("{key}{number:05}"), 0, "1");
     }
-    let mut search = Search::asked(&line("*")).unwrap();
+    let mut search = Search::asked(&Query::from_line(&line("*"))).unwrap();
     search.begin(&log.store);
     let slices = all_slices(&mut search, || ());
     let looked_at = slices * SLICE / 256;
@@ -97,7 +97,7 @@ fn an_answer_that_is_too_long_ends_the_search() {
 #[test]
 fn what_is_no_search_or_is_refused_is_left_to_query() {
     let long = "x".repeat(2000);
-    assert!(Search::asked(&line(&long)).is_none());
+    assert!(Search::asked(&Query::from_line(&line(&long))).is_none());
     let words = |words: &[&str]| {
         let mut line = b"2".to_vec();
         reply::array_header(&mut line, words.len());
@@ -106,9 +106,10 @@ fn what_is_no_search_or_is_refused_is_left_to_query() {
         }
         line
     };
+    let asked = |line: &[u8]| Search::asked(&Query::from_line(line));
     for other in [&["GET", "keys"][..], &["KEYS"], &["KEYS", "a", "b"]] {
-        assert!(Search::asked(&words(other)).is_none(), "{other:?}");
+        assert!(asked(&words(other)).is_none(), "{other:?}");
     }
-    assert!(Search::asked(&words(&["keys", "a"])).is_some());
-    assert!(Search::asked(b"get keys").is_none());
+    assert!(asked(&words(&["keys", "a"])).is_some());
+    assert!(asked(b"get keys").is_none());
 }

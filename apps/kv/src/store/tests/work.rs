@@ -2,10 +2,8 @@
 use super::*;
 use crate::WORK_MAX;
 use crate::redis::{Kind, Resp, Script, Words, reply, spec};
+use crate::seeds;
 use rand::RngExt as _;
-
-#[path = "../../../tests/seeds/mod.rs"]
-mod seeds;
 
 const MIB: u64 = 1 << 20;
 

@@ -16,14 +16,15 @@ use crate::accounts::DEFAULT_NAME;
 use crate::server::clients::{Connection, ReadState, Said, SlotKind};
 use crate::server::core::Origin;
 use crate::server::front::Front;
-use crate::server::reads::set_front_state;
+use crate::server::reads::{Place, set_front_state};
 use crate::server::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
-use crate::server::service::Answered;
+use crate::server::service::{Answered, ReadLine};
 use quorumwire_control::Now;
 use quorumwire_kv::redis::{
-    Broken, Kind, Parsed, Resp, Script, Skip, Skipped, Spec, Words, find, parse, why_refused,
+    Asked, Broken, Kind, Parsed, ReadForm, Resp, Script, Skip, Skipped, Spec, Words, find, parse,
+    why_refused,
 };
-use quorumwire_kv::{COMMAND_BYTES_MAX, Command, WhyRefused};
+use quorumwire_kv::{COMMAND_BYTES_MAX, Command, Query, QueryForm, WhyRefused};
 use std::net::SocketAddr;
 
 pub use asks::{Filter, replicas_that_have};
@@ -340,17 +341,6 @@ fn take_script(
     take_write(front, core, connection, &command, quiet)
 }
 
-/// Whether such a read looks for keys: it names none, and may look at any number.
-pub fn is_search(line: &[u8]) -> bool {
-    let words = line.get(1..).and_then(Words::from_text);
-    words.is_some_and(|words| find(&words).is_ok_and(|spec| spec.keys.is_empty()))
-}
-
-/// Whether a read is one of a Redis client: memcached has no request that begins so.
-pub fn is_read(line: &[u8]) -> bool {
-    line.first().copied().and_then(Resp::from_byte).is_some()
-}
-
 /// What a read is kept and passed on as.
 fn read_line(resp: Resp, words: &[u8]) -> Vec<u8> {
     [&[resp.byte()], words].concat()
@@ -360,7 +350,7 @@ fn read_line(resp: Resp, words: &[u8]) -> Vec<u8> {
 pub fn answer_read(
     core: &mut Core,
     connection: &mut Connection,
-    line_bytes: u32,
+    place: Place,
     room: usize,
 ) -> bool {
     if room == 0 {
@@ -370,24 +360,26 @@ pub fn answer_read(
     let quiet = connection.slots.front().is_some_and(|slot| slot.quiet);
     let is_plain = !quiet && !state(connection).watched.is_asked();
     let origin = Origin::Client(connection.id, connection.first_slot);
-    let (line, output) = connection.front_line_and_output(line_bytes);
+    let (line, output) = connection.front_line_and_output(place.line_bytes);
+    let query = Query::of(place.form, line);
     let mut text = Vec::new();
     let out = if is_plain { output } else { &mut text };
-    if core.answer_query(origin, line, out) == Answered::Later {
+    if core.answer_query(origin, &query, out) == Answered::Later {
         set_front_state(connection, ReadState::UnderWay);
         return false;
     }
     if is_plain {
         return true;
     }
-    put_read_answer(connection, line_bytes, (Said::Answer, quiet), &text);
+    let read = (place.line_bytes, place.form);
+    put_read_answer(connection, read, (Said::Answer, quiet), &text);
     true
 }
 
 /// Writes an answer to the read at the front.
 pub fn put_read_answer(
     connection: &mut Connection,
-    line_bytes: u32,
+    (line_bytes, form): (u32, QueryForm),
     (said, quiet): (Said, bool),
     answer: &[u8],
 ) {
@@ -395,12 +387,16 @@ pub fn put_read_answer(
     if state(connection).watched.is_asked() {
         let (line, _) = connection.front_line_and_output(line_bytes);
         let line = line.to_vec();
-        match said {
-            Said::Answer | Said::Repeated => {
-                instead = transactions::take_versions(connection, &line, answer);
-            }
-            Said::Refused(_) => {
-                transactions::take_versions(connection, &line, b""); // nothing is watched
+        if let Query::Redis(read) = Query::of(form, &line)
+            && read.asked() == Asked::Versions
+        {
+            match said {
+                Said::Answer | Said::Repeated => {
+                    instead = transactions::take_versions(connection, read.words(), answer);
+                }
+                Said::Refused(_) => {
+                    transactions::take_versions(connection, read.words(), b""); // nothing is watched
+                }
             }
         }
     }
@@ -411,14 +407,21 @@ pub fn put_read_answer(
 }
 
 /// Takes a read on.
-fn take_read(core: &mut Core, connection: &mut Connection, spec: &Spec, words: &Words<'_>) -> bool {
-    let line = read_line(state(connection).resp, words.text());
+fn take_read(
+    core: &mut Core,
+    connection: &mut Connection,
+    spec: &'static Spec,
+    words: &Words<'_>,
+) -> bool {
+    let resp = state(connection).resp;
+    let line = &read_line(resp, words.text());
+    let form = ReadForm::new(resp, Some(spec), words).into();
     let keys = if spec.keys.is_empty() {
         KEYS_OF_A_SEARCH
     } else {
         u32::try_from((words.len() - 1).max(KEYS_OF_A_READ_MIN)).unwrap_or(u32::MAX)
     };
-    let taken = requests::take_read_line(core, connection, &line, keys);
+    let taken = requests::take_read(core, connection, ReadLine { line, form }, keys);
     core.service.counters.redis_reads += u64::from(taken);
     taken
 }

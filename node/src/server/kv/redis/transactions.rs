@@ -6,8 +6,9 @@ use super::{answer, errors, read_line, state, take_script};
 use crate::server::clients::Connection;
 use crate::server::front::Front;
 use crate::server::requests;
+use crate::server::service::ReadLine;
 use quorumwire_kv::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, VERSIONS, Words, reply};
-use quorumwire_kv::{COMMAND_BYTES_MAX, KEY_BYTES_MAX, WhyRefused};
+use quorumwire_kv::{COMMAND_BYTES_MAX, KEY_BYTES_MAX, Query, WhyRefused};
 
 /// Keys that one connection may watch.
 const WATCHED_MAX: usize = 1024;
@@ -225,9 +226,10 @@ pub fn watch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) ->
     for key in words.iter().skip(1) {
         reply::bulk(&mut question, key);
     }
-    let line = read_line(Resp::V2, &question);
+    let line = &read_line(Resp::V2, &question);
+    let form = Query::from_line(line).form();
     let keys = u32::try_from(words.len() - 1).unwrap_or(u32::MAX);
-    if !requests::take_read_line(core, connection, &line, keys) {
+    if !requests::take_read(core, connection, ReadLine { line, form }, keys) {
         return false;
     }
     let watched = &mut state(connection).watched;
@@ -236,16 +238,12 @@ pub fn watch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) ->
     true
 }
 
-/// The keys that a read's line asks the versions of, if it is such a one.
-fn asked_for(line: &[u8]) -> Option<Words<'_>> {
-    let words = Words::from_text(line.strip_prefix(b"2")?)?;
-    (words.get(0) == Some(VERSIONS)).then_some(words)
-}
-
-/// Takes the answer to a read that `WATCH` made of itself: what the client is told instead. None: it is
-/// another read's.
-pub fn take_versions(connection: &mut Connection, line: &[u8], answer: &[u8]) -> Option<Vec<u8>> {
-    let asked = asked_for(line)?;
+/// Takes the answer to a read that `WATCH` made of itself: what the client is told instead.
+pub fn take_versions(
+    connection: &mut Connection,
+    asked: &Words<'_>,
+    answer: &[u8],
+) -> Option<Vec<u8>> {
     let watched = &mut state(connection).watched;
     watched.asked = watched.asked.saturating_sub(1);
     watched.asked_count = watched.asked_count.saturating_sub(asked.len() - 1);
