@@ -72,7 +72,7 @@ fn keep_answers_before<S: Service>(
                     Speaks::Native(_) => S::answer_at_once(core, read, &mut answer),
                     Speaks::Memcached | Speaks::Redis(_) => {
                         let origin = Origin::Client(connection.id, number);
-                        answer = S::answer_now(core, origin, read, keys_done);
+                        S::answer_now(core, origin, read, keys_done, &mut answer);
                     }
                 }
                 kept_bytes += answer.len();

@@ -184,7 +184,7 @@ pub fn serve<S: Service>(
     connection.take_in(scratch, |connection, bytes| {
         core.group.now = clock::now(); // after the bytes came: a lease is judged by this
         match connection.speaks {
-            Speaks::Native(_) => native::take_requests(front, core, connection, bytes),
+            Speaks::Native(_) => take_each(front, core, connection, bytes, native::take_frame),
             Speaks::Memcached | Speaks::Redis(_) => {
                 S::take_requests(front, core, connection, bytes)
             }
@@ -192,9 +192,46 @@ pub fn serve<S: Service>(
     })
 }
 
+/// What became of the bytes at the front of those that a client has sent.
+pub enum Taken {
+    /// So many are done with.
+    Bytes(usize),
+    /// So many are, and so many must be there behind them before it is worth looking again.
+    Waits { used: usize, needed: usize },
+    /// They are a request that can go nowhere now, and must be offered again.
+    Stalled,
+}
+
+/// Has `take` take requests off the front of `bytes` for as long as the next one may be looked at. How many
+/// bytes were used, and how many must be there before it is worth looking again.
+pub fn take_each<S: Service>(
+    front: &mut Front,
+    core: &mut Core<S>,
+    connection: &mut Connection,
+    bytes: &[u8],
+    mut take: impl FnMut(&mut Front, &mut Core<S>, &mut Connection, &[u8]) -> Taken,
+) -> (usize, usize) {
+    let mut used = 0;
+    while used < bytes.len() && may_take_next(front, core, connection) {
+        match take(front, core, connection, &bytes[used..]) {
+            Taken::Bytes(taken) => used += taken,
+            Taken::Waits {
+                used: taken,
+                needed,
+            } => return (used + taken, needed),
+            Taken::Stalled => {
+                connection.stalled = true;
+                return (used, 0);
+            }
+        }
+        advance(front, core, connection);
+    }
+    (used, 0)
+}
+
 /// Whether the connection's next request may be looked at now. If not, it is looked at again when that
 /// changes.
-pub fn may_take_next<S: Service>(front: &Front, core: &Core<S>, connection: &Connection) -> bool {
+fn may_take_next<S: Service>(front: &Front, core: &Core<S>, connection: &Connection) -> bool {
     connection.has_room() && !connection.stalled && front.has_share(core.work_done())
 }
 

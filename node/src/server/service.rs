@@ -80,8 +80,14 @@ pub trait Service: Default + Sized + 'static {
         room: usize,
     ) -> bool;
 
-    /// The answer of such a client's read that need not be at the front, without its first keys.
-    fn answer_now(core: &mut Core<Self>, _: Origin, _: ReadLine<'_>, keys_done: u32) -> Vec<u8>;
+    /// Writes the answer of such a client's read that need not be at the front, without its first keys.
+    fn answer_now(
+        core: &mut Core<Self>,
+        _: Origin,
+        _: ReadLine<'_>,
+        keys_done: u32,
+        out: &mut Vec<u8>,
+    );
 
     /// Writes the answer that came from the leader to such a client's read at the front.
     fn put_read_answer(
@@ -263,9 +269,7 @@ impl<A: Application + Default + 'static> Service for Native<A> {
         true
     }
 
-    fn answer_now(_: &mut Core<Self>, _: Origin, _: ReadLine<'_>, _: u32) -> Vec<u8> {
-        Vec::new()
-    }
+    fn answer_now(_: &mut Core<Self>, _: Origin, _: ReadLine<'_>, _: u32, _: &mut Vec<u8>) {}
 
     fn put_read_answer(_: &mut Connection, _: (u32, QueryForm), _: (Said, bool), _: &[u8]) {}
 }

@@ -4,27 +4,20 @@ use super::asks::{self, Ask};
 use super::stats::Statistics;
 use crate::server::clients::{Connection, SlotKind};
 use crate::server::front::Front;
-use crate::server::requests::{
-    self, UNKNOWN_CLIENT_BYTES_MAX, advance, count_request, may_take_next,
-};
+use crate::server::requests::{self, Taken, UNKNOWN_CLIENT_BYTES_MAX, count_request};
 use crate::server::service::ReadLine;
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, parse_on, reply};
 use quorumwire_kv::{Command, WhyRefused};
 
 /// The first request of a memcached client that must say who it is: a `set` of any key to name and password.
-fn let_in(
-    front: &mut Front,
-    core: &mut Core,
-    connection: &mut Connection,
-    bytes: &[u8],
-) -> (usize, usize) {
+fn let_in(front: &mut Front, core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> Taken {
     let (consumed, reply, is_over) = match parse(bytes) {
         Parsed::Incomplete { needed: long, .. } | Parsed::Request { consumed: long, .. }
             if long > UNKNOWN_CLIENT_BYTES_MAX =>
         {
             (bytes.len(), reply::NOT_LET_IN, true)
         }
-        Parsed::Incomplete { needed, .. } => return (0, needed),
+        Parsed::Incomplete { needed, .. } => return Taken::Waits { used: 0, needed },
         Parsed::Request { consumed, request } => match request {
             Request::Write {
                 command: Command::Set(item),
@@ -68,73 +61,69 @@ fn let_in(
     if is_over {
         connection.hang_up(!reply.is_empty());
     }
-    advance(front, core, connection);
-    (consumed, 0)
+    Taken::Bytes(consumed)
 }
 
-/// Takes whole requests off `bytes`. Returns how many bytes were used, and how many must be there
-/// before it is worth looking again.
+/// Takes whole requests off `bytes`; see [`requests::take_each`].
 pub fn take_requests(
     front: &mut Front,
     core: &mut Core,
     connection: &mut Connection,
     bytes: &[u8],
 ) -> (usize, usize) {
-    let mut used = 0;
-    let searched = std::mem::take(&mut connection.searched);
-    loop {
-        let rest = &bytes[used..];
-        if connection.swallow > 0 {
-            let swallowed = connection.swallow.min(rest.len());
-            connection.swallow -= swallowed;
-            used += swallowed;
-            if connection.swallow > 0 {
-                return (used, 1);
-            }
-            continue;
+    let swallowed = swallow(connection, bytes);
+    if connection.swallow > 0 {
+        return (swallowed, 1);
+    }
+    let rest = &bytes[swallowed..];
+    let (used, needed) = requests::take_each(front, core, connection, rest, take_first);
+    (swallowed + used, needed)
+}
+
+/// How many of these bytes belong to a request that was refused.
+fn swallow(connection: &mut Connection, bytes: &[u8]) -> usize {
+    let swallowed = connection.swallow.min(bytes.len());
+    connection.swallow -= swallowed;
+    swallowed
+}
+
+fn take_first(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    bytes: &[u8],
+) -> Taken {
+    if !connection.is_let_in {
+        return let_in(front, core, connection, bytes);
+    }
+    match parse_on(bytes, std::mem::take(&mut connection.searched)) {
+        Parsed::Incomplete { needed, searched } => {
+            connection.searched = searched;
+            Taken::Waits { used: 0, needed }
         }
-        if rest.is_empty() || !may_take_next(front, core, connection) {
-            return (used, 0);
+        Parsed::Request { consumed, request } => {
+            if !take_request(front, core, connection, request) {
+                return Taken::Stalled;
+            }
+            count_request(core, consumed);
+            Taken::Bytes(consumed)
         }
-        if !connection.is_let_in {
-            let (taken, needed) = let_in(front, core, connection, rest);
-            used += taken;
-            if taken == 0 {
-                return (used, needed);
+        Parsed::Refused {
+            consumed,
+            swallow: behind,
+            reply,
+            why,
+            close,
+        } => {
+            core.service.counters.refused.count(why);
+            core.service.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
+            count_request(core, consumed);
+            connection.push(SlotKind::Fixed(reply), None);
+            if close {
+                connection.hang_up(!reply.is_empty());
             }
-            continue;
-        }
-        match parse_on(rest, if used == 0 { searched } else { 0 }) {
-            Parsed::Incomplete { needed, searched } => {
-                connection.searched = searched;
-                return (used, needed);
-            }
-            Parsed::Request { consumed, request } => {
-                if !take_request(front, core, connection, request) {
-                    connection.stalled = true;
-                    return (used, 0);
-                }
-                used += consumed;
-                count_request(core, consumed);
-            }
-            Parsed::Refused {
-                consumed,
-                swallow,
-                reply,
-                why,
-                close,
-            } => {
-                core.service.counters.refused.count(why);
-                core.service.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
-                used += consumed;
-                count_request(core, consumed);
-                connection.swallow = swallow;
-                connection.push(SlotKind::Fixed(reply), None);
-                if close {
-                    connection.hang_up(!reply.is_empty());
-                }
-                advance(front, core, connection);
-            }
+            connection.swallow = behind;
+            Taken::Bytes(consumed + swallow(connection, &bytes[consumed..]))
         }
     }
 }
@@ -149,23 +138,11 @@ fn take_request(
     connection.last_request = core.group.now;
     match request {
         Request::Write { command, noreply } => {
-            if !take_write(front, core, connection, &command, noreply) {
-                return false;
-            }
+            take_write(front, core, connection, &command, noreply)
         }
-        Request::Read(read) => {
-            if !take_read(core, connection, &read) {
-                return false;
-            }
-        }
-        Request::Local(local) => {
-            if !take_local(core, connection, local) {
-                return false;
-            }
-        }
+        Request::Read(read) => take_read(core, connection, &read),
+        Request::Local(local) => take_local(core, connection, local),
     }
-    advance(front, core, connection);
-    true
 }
 
 /// Puts a write into the log, or sends it to the leader. False: it must be offered again.

@@ -33,6 +33,7 @@ use super::clients::{Connection, ConnectionId, Protocol, Said};
 use super::core::Origin;
 use super::front::Front;
 use super::reads::Place;
+use super::requests;
 use super::service::{Answered, ReadLine, Service};
 use crate::admin::AdminError;
 use crate::options::ServerOptions;
@@ -125,7 +126,7 @@ impl Service for KeyValue {
         bytes: &[u8],
     ) -> (usize, usize) {
         if connection.redis().is_some() {
-            redis::take_requests(front, core, connection, bytes)
+            requests::take_each(front, core, connection, bytes, redis::take_first)
         } else {
             memcached::take_requests(front, core, connection, bytes)
         }
@@ -140,8 +141,14 @@ impl Service for KeyValue {
         reads::answer_front(core, connection, place, room)
     }
 
-    fn answer_now(core: &mut Core, origin: Origin, read: ReadLine<'_>, keys_done: u32) -> Vec<u8> {
-        reads::answer_now(core, origin, read, keys_done)
+    fn answer_now(
+        core: &mut Core,
+        origin: Origin,
+        read: ReadLine<'_>,
+        keys_done: u32,
+        out: &mut Vec<u8>,
+    ) {
+        reads::answer_now(core, origin, read, keys_done, out);
     }
 
     fn put_read_answer(

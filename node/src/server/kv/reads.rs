@@ -32,25 +32,29 @@ pub fn line_to_forward(place: Place, line: &[u8]) -> Vec<u8> {
     asked
 }
 
-/// The answer of a read that need not be at the front, without its first keys.
-pub fn answer_now(core: &mut Core, origin: Origin, read: ReadLine<'_>, keys_done: u32) -> Vec<u8> {
+/// Writes the answer of a read that need not be at the front, without its first keys.
+pub fn answer_now(
+    core: &mut Core,
+    origin: Origin,
+    read: ReadLine<'_>,
+    keys_done: u32,
+    out: &mut Vec<u8>,
+) {
     let query = read.query();
-    let mut answer = Vec::new();
     match &query {
         Query::Redis(_) | Query::NotOfRedis | Query::Nothing => {
-            core.group.store.inner().answer(&query, &mut answer);
+            core.group.store.inner().answer(&query, out);
         }
         Query::Memcached(read) => {
             if let Asked::Items { keys, with_unique } = read.asked() {
                 let keys = keys.iter().skip(keys_done as usize);
-                push_items(core, keys, with_unique, &mut answer, usize::MAX);
-                answer.extend_from_slice(reply::END);
+                push_items(core, keys, with_unique, out, usize::MAX);
+                out.extend_from_slice(reply::END);
             } else {
-                core.answer_meta_read(origin, read, false, &mut answer);
+                core.answer_meta_read(origin, read, false, out);
             }
         }
     }
-    answer
 }
 
 /// Writes the items of these keys, until `output` is so long; how many keys are done.

@@ -15,7 +15,7 @@ use super::clients::{Connection, ReadState, Said, SlotKind, Speaks};
 use super::core::{Core, Origin};
 use super::front::Front;
 use super::reads::{Place, set_front_state};
-use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
+use super::requests::{self, Taken, UNKNOWN_CLIENT_BYTES_MAX};
 use super::security::say_tls;
 use super::service::{Answered, ReadLine, Service};
 use counters::Closed;
@@ -101,58 +101,46 @@ fn state(connection: &mut Connection) -> &mut NativeClient {
         .expect("requests of clients of the native protocol only come here")
 }
 
-/// Takes whole frames off `bytes`; see [`requests::take_requests`].
-pub fn take_requests<S: Service>(
+/// Takes the frame at the front of `bytes`; see [`requests::take_each`].
+pub fn take_frame<S: Service>(
     front: &mut Front,
     core: &mut Core<S>,
     connection: &mut Connection,
     bytes: &[u8],
-) -> (usize, usize) {
-    let mut used = 0;
-    loop {
-        let rest = &bytes[used..];
-        if rest.is_empty() || !requests::may_take_next(front, core, connection) {
-            return (used, 0);
+) -> Taken {
+    let is_welcome = state(connection).is_welcome;
+    let attachment_bytes_max = if is_welcome {
+        SESSION_COMMAND_BYTES_MAX
+    } else {
+        0
+    };
+    match take_client_frame::<FromClient>(bytes, attachment_bytes_max) {
+        Ok(
+            ClientFrame::Incomplete { needed: long } | ClientFrame::Whole { consumed: long, .. },
+        ) if !is_welcome && long > UNKNOWN_CLIENT_BYTES_MAX => {
+            let detail = format!("{long} bytes before a hello");
+            hello::close(connection, Closed::Malformed, detail);
+            Taken::Bytes(bytes.len())
         }
-        let is_welcome = state(connection).is_welcome;
-        let attachment_bytes_max = if is_welcome {
-            SESSION_COMMAND_BYTES_MAX
-        } else {
-            0
-        };
-        match take_client_frame::<FromClient>(rest, attachment_bytes_max) {
-            Ok(
-                ClientFrame::Incomplete { needed: long }
-                | ClientFrame::Whole { consumed: long, .. },
-            ) if !is_welcome && long > UNKNOWN_CLIENT_BYTES_MAX => {
-                let detail = format!("{long} bytes before a hello");
-                hello::close(connection, Closed::Malformed, detail);
-                advance(front, core, connection); // or the goodbye waits for ever for its turn
-                return (bytes.len(), 0);
+        Ok(ClientFrame::Incomplete { needed }) => Taken::Waits { used: 0, needed },
+        Ok(ClientFrame::Whole {
+            consumed,
+            message,
+            attachment,
+        }) => {
+            if !take_message(front, core, connection, message, attachment) {
+                return Taken::Stalled;
             }
-            Ok(ClientFrame::Incomplete { needed }) => return (used, needed),
-            Ok(ClientFrame::Whole {
-                consumed,
-                message,
-                attachment,
-            }) => {
-                if !take_message(front, core, connection, message, attachment) {
-                    connection.stalled = true;
-                    return (used, 0);
-                }
-                used += consumed;
-                requests::count_request(core, consumed);
-            }
-            Err(error) => {
-                if !is_welcome && rest.first() == Some(&u8::from(ContentType::Handshake)) {
-                    say_tls();
-                }
-                hello::close(connection, Closed::Malformed, error.to_string());
-                advance(front, core, connection);
-                return (bytes.len(), 0);
-            }
+            requests::count_request(core, consumed);
+            Taken::Bytes(consumed)
         }
-        advance(front, core, connection);
+        Err(error) => {
+            if !is_welcome && bytes.first() == Some(&u8::from(ContentType::Handshake)) {
+                say_tls();
+            }
+            hello::close(connection, Closed::Malformed, error.to_string());
+            Taken::Bytes(bytes.len())
+        }
     }
 }
 

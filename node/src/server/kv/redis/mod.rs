@@ -17,7 +17,7 @@ use crate::server::clients::{Connection, ReadState, Said, SlotKind};
 use crate::server::core::Origin;
 use crate::server::front::Front;
 use crate::server::reads::{Place, set_front_state};
-use crate::server::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
+use crate::server::requests::{self, KEYS_OF_A_SEARCH, Taken, UNKNOWN_CLIENT_BYTES_MAX};
 use crate::server::service::{Answered, ReadLine};
 use quorumwire_control::Now;
 use quorumwire_kv::redis::{
@@ -129,70 +129,63 @@ impl RedisClient {
     }
 }
 
-/// Takes whole requests off `bytes`; see [`requests::take_requests`].
-pub fn take_requests(
+/// Takes the request at the front of `bytes`; see [`requests::take_each`].
+pub fn take_first(
     front: &mut Front,
     core: &mut Core,
     connection: &mut Connection,
     bytes: &[u8],
-) -> (usize, usize) {
-    let mut used = 0;
-    loop {
-        let rest = &bytes[used..];
-        if rest.is_empty() || !requests::may_take_next(front, core, connection) {
-            return (used, 0);
-        }
-        if let Some(skip) = &mut state(connection).skip {
-            match skip.take(rest) {
-                Skipped::Some { consumed, needed } => return (used + consumed, needed),
-                Skipped::All { consumed } => used += consumed,
-                Skipped::Broken(broken) => {
-                    used += rest.len();
-                    refuse(core, connection, broken);
-                    advance(front, core, connection);
-                }
+) -> Taken {
+    if let Some(skip) = &mut state(connection).skip {
+        let taken = match skip.take(bytes) {
+            Skipped::Some { consumed, needed } => {
+                return Taken::Waits {
+                    used: consumed,
+                    needed,
+                };
             }
-            state(connection).skip = None;
-            continue;
-        }
-        let parsed = parse(rest);
-        match parsed {
-            Parsed::Incomplete { needed: bytes }
-            | Parsed::Request {
-                consumed: bytes, ..
-            } if !connection.is_let_in && bytes > UNKNOWN_CLIENT_BYTES_MAX => {
-                used += rest.len();
-                refuse(core, connection, errors::unknown_client_too_long());
-            }
-            Parsed::TooLong { .. } if !connection.is_let_in => {
-                used += rest.len();
-                refuse(core, connection, errors::unknown_client_too_long());
-            }
-            Parsed::Incomplete { needed } => return (used, needed),
-            Parsed::Nothing { consumed } => used += consumed,
-            Parsed::Request { consumed, words } => {
-                if !take_request(front, core, connection, &words) {
-                    connection.stalled = true;
-                    return (used, 0);
-                }
-                used += consumed;
-                let made_bytes = std::mem::take(&mut state(connection).made_bytes);
-                requests::count_request(core, consumed + made_bytes * WORK_PER_BYTE_MADE);
-            }
-            Parsed::TooLong {
-                consumed,
-                skip,
-                reply,
-            } => {
-                used += consumed;
-                pass_over(core, connection, skip, reply);
-            }
-            Parsed::Refused(broken) => {
-                used += rest.len();
+            Skipped::All { consumed } => consumed,
+            Skipped::Broken(broken) => {
                 refuse(core, connection, broken);
+                bytes.len()
             }
+        };
+        state(connection).skip = None;
+        return Taken::Bytes(taken);
+    }
+    match parse(bytes) {
+        Parsed::Incomplete { needed: long } | Parsed::Request { consumed: long, .. }
+            if !connection.is_let_in && long > UNKNOWN_CLIENT_BYTES_MAX =>
+        {
+            refuse(core, connection, errors::unknown_client_too_long());
+            Taken::Bytes(bytes.len())
         }
-        advance(front, core, connection);
+        Parsed::TooLong { .. } if !connection.is_let_in => {
+            refuse(core, connection, errors::unknown_client_too_long());
+            Taken::Bytes(bytes.len())
+        }
+        Parsed::Incomplete { needed } => Taken::Waits { used: 0, needed },
+        Parsed::Nothing { consumed } => Taken::Bytes(consumed),
+        Parsed::Request { consumed, words } => {
+            if !take_request(front, core, connection, &words) {
+                return Taken::Stalled;
+            }
+            let made_bytes = std::mem::take(&mut state(connection).made_bytes);
+            requests::count_request(core, consumed + made_bytes * WORK_PER_BYTE_MADE);
+            Taken::Bytes(consumed)
+        }
+        Parsed::TooLong {
+            consumed,
+            skip,
+            reply,
+        } => {
+            pass_over(core, connection, skip, reply);
+            Taken::Bytes(consumed)
+        }
+        Parsed::Refused(broken) => {
+            refuse(core, connection, broken);
+            Taken::Bytes(bytes.len())
+        }
     }
 }
 
