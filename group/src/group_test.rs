@@ -111,7 +111,22 @@ fn carry_out(group: &mut One) {
             match output {
                 Output::Persist { ticket, .. } => group.step(Input::Persisted(ticket)),
                 Output::Committed(upto) => group.committed = group.committed.max(upto),
-                _ => {}
+                Output::Send { .. }
+                | Output::Read(..)
+                | Output::Done(_)
+                | Output::Refused(..)
+                | Output::RoleChanged(_)
+                | Output::Truncated(_)
+                | Output::OtherLineage { .. }
+                | Output::MembershipChanged(_)
+                | Output::ReadSnapshot { .. }
+                | Output::StoreSnapshotChunk { .. }
+                | Output::InstallSnapshot { .. }
+                | Output::TakeSnapshot
+                | Output::Engage(_)
+                | Output::Disengage(_)
+                | Output::PlaneHeartbeat { .. }
+                | Output::PlanePersisted(_) => {}
             }
         }
         group.flush();

@@ -81,7 +81,36 @@ impl Datagrams {
                 }
                 Kind::SpoilDatagrams { permille } => weather.spoil += u64::from(*permille),
                 Kind::ReplayDatagrams { permille } => weather.replay += u64::from(*permille),
-                _ => {}
+                Kind::Partition(_)
+                | Kind::Clog
+                | Kind::SwizzleClog
+                | Kind::CorruptFrame
+                | Kind::CorruptRecords
+                | Kind::CutFrame
+                | Kind::OtherVersion
+                | Kind::PlanesApart { .. }
+                | Kind::PlaneRefuses
+                | Kind::RotateKeys
+                | Kind::Strike(..)
+                | Kind::PowerCutOfAll
+                | Kind::SyncFails { .. }
+                | Kind::DiskFull
+                | Kind::Damage
+                | Kind::Unreadable
+                | Kind::Misdirected { .. }
+                | Kind::Stall
+                | Kind::Wipe
+                | Kind::NoMemory { .. }
+                | Kind::NoHandles { .. }
+                | Kind::RollBack
+                | Kind::StopClock
+                | Kind::SlewClock { .. }
+                | Kind::WallClock { .. }
+                | Kind::Members(_)
+                | Kind::Returns { .. }
+                | Kind::Snapshot
+                | Kind::Overload { .. }
+                | Kind::Trigger { .. } => {}
             }
         }
         if random.next().is_multiple_of(KEPT_ONE_IN) {

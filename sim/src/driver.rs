@@ -422,7 +422,15 @@ fn moment(output: &Output) -> Option<Moment> {
             } => Some(Moment::Acknowledged),
             Body::TransferNow => Some(Moment::TransferAsked),
             Body::EngageOffer { .. } => Some(Moment::OfferMade),
-            _ => None,
+            Body::Fresh { .. }
+            | Body::Bootstrap { .. }
+            | Body::VoteRequest { .. }
+            | Body::VoteReply { .. }
+            | Body::Append { .. }
+            | Body::AppendReply { .. }
+            | Body::SnapshotChunk { .. }
+            | Body::SnapshotReply { .. }
+            | Body::Engaged { .. } => None,
         },
         Output::Committed(_) => Some(Moment::Committed),
         Output::RoleChanged(change) if change.role == Role::Leader => Some(Moment::Elected),

@@ -120,12 +120,12 @@ impl Network {
     /// Whether the planes at these two places do not hear each other, whatever their processes do.
     #[must_use]
     pub fn planes_are_apart(&self, (from, to): Link) -> bool {
-        self.weather.iter().any(|(_, kind)| match kind {
-            Kind::PlanesApart { one, other } => {
-                let (one, other) = (usize::from(*one), usize::from(*other));
-                (from, to) == (one, other) || (from, to) == (other, one)
-            }
-            _ => false,
+        self.weather.iter().any(|(_, kind)| {
+            let Kind::PlanesApart { one, other } = kind else {
+                return false;
+            };
+            let (one, other) = (usize::from(*one), usize::from(*other));
+            (from, to) == (one, other) || (from, to) == (other, one)
         })
     }
 
@@ -219,7 +219,41 @@ impl Network {
                     counts.hit(Class::F3Late);
                     delay += random.below(late);
                 }
-                _ => {}
+                Kind::Loss { .. }
+                | Kind::Repeat { .. }
+                | Kind::Late { .. }
+                | Kind::Partition(_)
+                | Kind::Clog
+                | Kind::SwizzleClog
+                | Kind::CorruptFrame
+                | Kind::CorruptRecords
+                | Kind::CutFrame
+                | Kind::OtherVersion
+                | Kind::SpoilDatagrams { .. }
+                | Kind::ReplayDatagrams { .. }
+                | Kind::PlanesApart { .. }
+                | Kind::PlaneRefuses
+                | Kind::RotateKeys
+                | Kind::Strike(..)
+                | Kind::PowerCutOfAll
+                | Kind::SyncFails { .. }
+                | Kind::DiskFull
+                | Kind::Damage
+                | Kind::Unreadable
+                | Kind::Misdirected { .. }
+                | Kind::Stall
+                | Kind::Wipe
+                | Kind::NoMemory { .. }
+                | Kind::NoHandles { .. }
+                | Kind::RollBack
+                | Kind::StopClock
+                | Kind::SlewClock { .. }
+                | Kind::WallClock { .. }
+                | Kind::Members(_)
+                | Kind::Returns { .. }
+                | Kind::Snapshot
+                | Kind::Overload { .. }
+                | Kind::Trigger { .. } => {}
             }
         }
         if self.under_way.len() - self.free.len() >= UNDER_WAY_MAX {
@@ -302,7 +336,38 @@ impl Network {
                 frame[3] = frame[3].wrapping_add(1);
                 Class::F23Version
             }
-            _ => {
+            Kind::Loss { .. }
+            | Kind::Repeat { .. }
+            | Kind::Late { .. }
+            | Kind::Partition(_)
+            | Kind::Clog
+            | Kind::SwizzleClog
+            | Kind::CorruptFrame
+            | Kind::SpoilDatagrams { .. }
+            | Kind::ReplayDatagrams { .. }
+            | Kind::PlanesApart { .. }
+            | Kind::PlaneRefuses
+            | Kind::RotateKeys
+            | Kind::Strike(..)
+            | Kind::PowerCutOfAll
+            | Kind::SyncFails { .. }
+            | Kind::DiskFull
+            | Kind::Damage
+            | Kind::Unreadable
+            | Kind::Misdirected { .. }
+            | Kind::Stall
+            | Kind::Wipe
+            | Kind::NoMemory { .. }
+            | Kind::NoHandles { .. }
+            | Kind::RollBack
+            | Kind::StopClock
+            | Kind::SlewClock { .. }
+            | Kind::WallClock { .. }
+            | Kind::Members(_)
+            | Kind::Returns { .. }
+            | Kind::Snapshot
+            | Kind::Overload { .. }
+            | Kind::Trigger { .. } => {
                 let bit = random.below(frame.len() as u64 * 8);
                 let byte = usize::try_from(bit / 8).unwrap_or(0);
                 frame[byte] ^= 1 << (bit % 8);

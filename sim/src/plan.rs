@@ -586,16 +586,21 @@ fn fault(at: Nanos, settings: &Settings, menu: &[Dish], random: &mut Random) -> 
     };
     let dish = random.pick(menu).unwrap_or(Dish::Trigger);
     let what = kind(dish, random);
-    let lasts = match what {
-        Kind::Loss { .. } | Kind::Repeat { .. } | Kind::Late { .. } => {
-            lasts + random.below(4 * SECOND)
-        }
-        Kind::Stall if random.permille(100) => random.between(SECOND, 30 * SECOND),
-        Kind::StopClock if random.permille(300) => random.between(SECOND, 60 * SECOND),
-        Kind::Strike(Strike::Pause | Strike::PauseControl, _) if random.permille(40) => {
-            random.between(2 * SECOND, 60 * SECOND)
-        }
-        _ => lasts,
+    let lasts = if matches!(
+        what,
+        Kind::Loss { .. } | Kind::Repeat { .. } | Kind::Late { .. }
+    ) {
+        lasts + random.below(4 * SECOND)
+    } else if matches!(what, Kind::Stall) && random.permille(100) {
+        random.between(SECOND, 30 * SECOND)
+    } else if matches!(what, Kind::StopClock) && random.permille(300) {
+        random.between(SECOND, 60 * SECOND)
+    } else if matches!(what, Kind::Strike(Strike::Pause | Strike::PauseControl, _))
+        && random.permille(40)
+    {
+        random.between(2 * SECOND, 60 * SECOND)
+    } else {
+        lasts
     };
     let luck = random.next();
     Fault {

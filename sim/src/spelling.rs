@@ -95,7 +95,9 @@ pub fn encode(asked: &Asked, key: &str, id: u32, buffer: &mut BytesMut) {
                 request: Request::Write { command, .. },
                 ..
             } => command.encode(buffer),
-            other => panic!("not a write: {other:?}"),
+            other @ (memcached::Parsed::Incomplete { .. }
+            | memcached::Parsed::Request { .. }
+            | memcached::Parsed::Refused { .. }) => panic!("not a write: {other:?}"),
         },
         Spelling::Redis => {
             let words = parsed(&text);
@@ -115,7 +117,10 @@ pub fn encode(asked: &Asked, key: &str, id: u32, buffer: &mut BytesMut) {
 fn parsed(text: &[u8]) -> Words<'_> {
     match redis::parse(text) {
         redis::Parsed::Request { words, .. } => words,
-        other => panic!("not a request: {other:?}"),
+        other @ (redis::Parsed::Incomplete { .. }
+        | redis::Parsed::Nothing { .. }
+        | redis::Parsed::TooLong { .. }
+        | redis::Parsed::Refused(_)) => panic!("not a request: {other:?}"),
     }
 }
 
@@ -196,7 +201,9 @@ pub fn query(asked: &Asked, key: &str, id: u32) -> Vec<u8> {
                 request: Request::Read(read),
                 ..
             } => read.line().to_vec(),
-            other => panic!("not a read: {other:?}"),
+            other @ (memcached::Parsed::Incomplete { .. }
+            | memcached::Parsed::Request { .. }
+            | memcached::Parsed::Refused { .. }) => panic!("not a read: {other:?}"),
         },
     }
 }

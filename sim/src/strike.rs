@@ -123,7 +123,38 @@ impl World {
                 self.machines[place].disk.faults().opens_until_no_handle = None;
             }
             Kind::StopClock => self.restart_clock(place),
-            _ => {}
+            Kind::Loss { .. }
+            | Kind::Repeat { .. }
+            | Kind::Late { .. }
+            | Kind::Partition(_)
+            | Kind::Clog
+            | Kind::SwizzleClog
+            | Kind::CorruptFrame
+            | Kind::CorruptRecords
+            | Kind::CutFrame
+            | Kind::OtherVersion
+            | Kind::SpoilDatagrams { .. }
+            | Kind::ReplayDatagrams { .. }
+            | Kind::PlanesApart { .. }
+            | Kind::PlaneRefuses
+            | Kind::RotateKeys
+            | Kind::Strike(..)
+            | Kind::PowerCutOfAll
+            | Kind::SyncFails { .. }
+            | Kind::Damage
+            | Kind::Unreadable
+            | Kind::Misdirected { .. }
+            | Kind::Stall
+            | Kind::Wipe
+            | Kind::NoMemory { .. }
+            | Kind::RollBack
+            | Kind::SlewClock { .. }
+            | Kind::WallClock { .. }
+            | Kind::Members(_)
+            | Kind::Returns { .. }
+            | Kind::Snapshot
+            | Kind::Overload { .. }
+            | Kind::Trigger { .. } => {}
         }
     }
 
@@ -447,7 +478,36 @@ impl World {
                     Some((u8::try_from(luck.between(20, 200)).unwrap_or(99), false));
                 self.counts.hit(Class::F16Misdirected);
             }
-            _ => {}
+            Kind::Loss { .. }
+            | Kind::Repeat { .. }
+            | Kind::Late { .. }
+            | Kind::Partition(_)
+            | Kind::Clog
+            | Kind::SwizzleClog
+            | Kind::CorruptFrame
+            | Kind::CorruptRecords
+            | Kind::CutFrame
+            | Kind::OtherVersion
+            | Kind::SpoilDatagrams { .. }
+            | Kind::ReplayDatagrams { .. }
+            | Kind::PlanesApart { .. }
+            | Kind::PlaneRefuses
+            | Kind::RotateKeys
+            | Kind::Strike(..)
+            | Kind::PowerCutOfAll
+            | Kind::Damage
+            | Kind::Unreadable
+            | Kind::Misdirected { .. }
+            | Kind::Wipe
+            | Kind::NoMemory { .. }
+            | Kind::StopClock
+            | Kind::SlewClock { .. }
+            | Kind::WallClock { .. }
+            | Kind::Members(_)
+            | Kind::Returns { .. }
+            | Kind::Snapshot
+            | Kind::Overload { .. }
+            | Kind::Trigger { .. } => {}
         }
     }
 

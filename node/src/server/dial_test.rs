@@ -26,7 +26,7 @@ fn resolved(dial: &mut Dial) -> Resolved {
     loop {
         match dial.resolve() {
             Resolved::NotYet => thread::yield_now(),
-            done => return done,
+            done @ (Resolved::Address(_) | Resolved::Unknown) => return done,
         }
     }
 }

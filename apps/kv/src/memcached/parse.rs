@@ -146,7 +146,9 @@ impl<'a> Cut<'a> {
             Parsed::Refused { .. } if self.is_of_browser() => {
                 hang_up(self.buffer, WhyRefused::NotServed, b"")
             }
-            parsed => parsed,
+            parsed @ (Parsed::Incomplete { .. }
+            | Parsed::Request { .. }
+            | Parsed::Refused { .. }) => parsed,
         }
     }
 

@@ -60,7 +60,9 @@ impl Log {
                     self.apply(&encoded, &mut reply);
                 }
             }
-            other => panic!("{request:?} is {other:?}"),
+            other @ (Parsed::Incomplete { .. }
+            | Parsed::Request { .. }
+            | Parsed::Refused { .. }) => panic!("{request:?} is {other:?}"),
         }
         String::from_utf8(reply).unwrap()
     }

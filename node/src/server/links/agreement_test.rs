@@ -108,7 +108,7 @@ fn who_runs_a_version_from_before_lineages_is_refused_once_there_is_one() {
     let stream = host.connect_as(&older);
     let keeps = |event: &LinkEvent| match event {
         LinkEvent::Up(_, promise) => promise.keeps_lineage,
-        _ => false,
+        LinkEvent::Down(_) | LinkEvent::Message { .. } | LinkEvent::Proved { .. } => false,
     };
     host.turn_while(|_, told| {
         assert!(!told.iter().any(keeps));
@@ -148,7 +148,7 @@ fn the_number_that_a_hello_names_is_handed_on() {
         let _stream = host.connect_as(&hello_of(MEMBER, lineage, Memory::Members));
         let named = |event: &LinkEvent| match event {
             LinkEvent::Up(_, promise) => Some(promise.lineage),
-            _ => None,
+            LinkEvent::Down(_) | LinkEvent::Message { .. } | LinkEvent::Proved { .. } => None,
         };
         host.turn_while(|_, told| {
             let named = told.iter().find_map(named);

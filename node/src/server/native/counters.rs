@@ -106,7 +106,18 @@ impl NativeCounters {
     pub fn count_refused(&mut self, why: RefusedReason) {
         self.refused.count(match why {
             RefusedReason::Unspecified => RefusedReason::Other,
-            known => known,
+            known @ (RefusedReason::OutcomeUnknown
+            | RefusedReason::SequenceTooOld
+            | RefusedReason::AnswerGone
+            | RefusedReason::NoLeader
+            | RefusedReason::NotLeader
+            | RefusedReason::Busy
+            | RefusedReason::DiskFull
+            | RefusedReason::Stopping
+            | RefusedReason::NotCommitted
+            | RefusedReason::TooManySessions
+            | RefusedReason::UnknownSession
+            | RefusedReason::Other) => known,
         });
     }
 

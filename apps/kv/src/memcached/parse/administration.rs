@@ -213,7 +213,9 @@ mod tests {
                 close: false,
                 ..
             } => (reply, Some(why)),
-            other => panic!("{line}: {other:?}"),
+            other @ (Parsed::Incomplete { .. }
+            | Parsed::Request { .. }
+            | Parsed::Refused { .. }) => panic!("{line}: {other:?}"),
         }
     }
 

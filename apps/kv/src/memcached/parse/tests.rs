@@ -27,7 +27,9 @@ fn write(request: &[u8]) -> (Command<'_>, bool) {
             assert_eq!(consumed, request_bytes(request));
             (command, noreply)
         }
-        other => panic!("{} is {other:?}", request.escape_ascii()),
+        other @ (Parsed::Incomplete { .. } | Parsed::Request { .. } | Parsed::Refused { .. }) => {
+            panic!("{} is {other:?}", request.escape_ascii())
+        }
     }
 }
 
@@ -55,7 +57,9 @@ fn refused(request: &[u8]) -> (&'static [u8], usize) {
             assert_eq!(consumed, line.len(), "{}", request.escape_ascii());
             (reply, swallow)
         }
-        other => panic!("{} is {other:?}", request.escape_ascii()),
+        other @ (Parsed::Incomplete { .. } | Parsed::Request { .. } | Parsed::Refused { .. }) => {
+            panic!("{} is {other:?}", request.escape_ascii())
+        }
     }
 }
 
@@ -216,7 +220,9 @@ fn local_requests_are_told_apart() {
 fn what_is_missing_is_known_as_early_as_can_be() {
     let needed = |buffer: &[u8]| match parse(buffer) {
         Parsed::Incomplete { needed, .. } => needed,
-        other => panic!("{} is {other:?}", buffer.escape_ascii()),
+        other @ (Parsed::Request { .. } | Parsed::Refused { .. }) => {
+            panic!("{} is {other:?}", buffer.escape_ascii())
+        }
     };
     assert_eq!(needed(b""), 1);
     assert_eq!(needed(b"get a"), 6);

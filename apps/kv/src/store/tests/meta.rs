@@ -66,7 +66,7 @@ fn what_is_refused_does_nothing() {
     ] {
         match parse(format!("{line}\r\n").as_bytes()) {
             Parsed::Refused { .. } => {}
-            _ => {
+            Parsed::Incomplete { .. } | Parsed::Request { .. } => {
                 log.ask(&format!("{line}\r\n"));
             }
         }
