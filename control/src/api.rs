@@ -106,7 +106,7 @@ impl Config {
 
 /// What a replica had persisted when it stopped.
 #[derive(Clone, Debug, Default)]
-pub struct Stored {
+pub struct PersistedState {
     /// Term, vote and commit index.
     pub hard_state: HardState,
     /// The newest snapshot, if any.
@@ -119,7 +119,7 @@ pub struct Stored {
     pub new_life: bool,
 }
 
-impl Stored {
+impl PersistedState {
     /// What stood in a data folder.
     #[must_use]
     pub fn read(

@@ -136,7 +136,7 @@ impl Replica {
     pub fn new(
         config: Config,
         now: Now,
-        stored: Stored,
+        stored: PersistedState,
     ) -> Result<Self, quorumwire_wire::Malformed> {
         stored::check_config(&config)?;
         // A process before this one may have answered a leader right before it ended, also one that had

@@ -2,7 +2,7 @@
 //! refused.
 use crate::log::Log;
 use crate::members::Members;
-use crate::{Config, Entry, HardState, SnapshotMeta, Stored};
+use crate::{Config, Entry, HardState, PersistedState, SnapshotMeta};
 use quorumwire_interfaces::{GroupId, Index, Lineage, Term};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, VOTERS_MAX};
 use quorumwire_wire::{Malformed, Membership, Record, RecordKind};
@@ -52,9 +52,9 @@ pub(crate) fn check_config(config: &Config) -> Result<(), Malformed> {
 pub(crate) fn check(
     group: GroupId,
     lineage: Lineage,
-    stored: Stored,
+    stored: PersistedState,
 ) -> Result<CheckedState, Malformed> {
-    let Stored {
+    let PersistedState {
         mut hard_state,
         snapshot,
         mut entries,

@@ -34,7 +34,7 @@ pub struct Request<'a> {
 
 /// An answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Answered<'a> {
+pub struct PacketAnswer<'a> {
     /// As in its request.
     pub session: u64,
     /// As in its request.
@@ -51,11 +51,11 @@ pub struct Answered<'a> {
 
 /// A client's keys.
 #[derive(Default)]
-pub struct Asking {
+pub struct ClientPackets {
     signing: Signing,
 }
 
-impl Asking {
+impl ClientPackets {
     /// Only the clients' keys are used.
     #[must_use]
     pub fn new(keys: &PlaneKeys) -> Self {
@@ -110,7 +110,7 @@ impl Asking {
     }
 
     /// Reads a datagram that should be an answer.
-    pub fn answer<'a>(&self, datagram: &'a [u8]) -> Result<Answered<'a>, Reason> {
+    pub fn answer<'a>(&self, datagram: &'a [u8]) -> Result<PacketAnswer<'a>, Reason> {
         let (header, payload) = self.signing.open(datagram)?;
         if header.kind != Kind::Answer as u8 {
             return Err(Reason::Unexpected);
@@ -121,7 +121,7 @@ impl Asking {
         } else {
             None
         };
-        Ok(Answered {
+        Ok(PacketAnswer {
             piece,
             session: header.session,
             sequence: header.sequence,

@@ -27,7 +27,7 @@ mod step;
 #[path = "generated/store.rs"]
 pub mod store;
 
-pub use asking::{Answered, Asking, PIECE_BYTES_MAX, REQUEST_BYTES_MAX, Request};
+pub use asking::{ClientPackets, PIECE_BYTES_MAX, PacketAnswer, REQUEST_BYTES_MAX, Request};
 pub use checks::Mutant;
 pub use counters::{Counters, ReasonCounters};
 pub use endpoint::{address_of, address_of_peer, endpoint_at};

@@ -1,12 +1,12 @@
 //! What an entry of the log does to the state machine, and who waits for it. The same in a running server, in
 //! the simulator, and in a folder that is read without a server.
-use crate::asker::Asker;
 use crate::group::Group;
 use crate::mutants::mutant;
 use crate::proposals::Proposal;
+use crate::requester::Requester;
 use quorumwire_control::{Entry, SnapshotMeta};
 use quorumwire_interfaces::{Application, DataPlane, Index, LogTime};
-use quorumwire_sessions::{Outcome, Place, Refusal, SESSION_HEADER_BYTES, Sessions};
+use quorumwire_sessions::{LogPosition, Outcome, Refusal, SESSION_HEADER_BYTES, Sessions};
 use quorumwire_wire::limits::ATTACHMENT_BYTES_MAX;
 use quorumwire_wire::{RecordKind, Tick};
 use std::iter::Peekable;
@@ -45,25 +45,25 @@ pub fn apply<S: Application>(
     Split { kind, payload }: Split<'_>,
     reply: &mut Vec<u8>,
 ) -> Outcome {
-    let place = Place {
+    let position = LogPosition {
         index,
         log_time: *log_time,
     };
     match kind {
         RecordKind::Command => {
-            store.command(place, payload, reply);
+            store.command(position, payload, reply);
             Outcome::Applied
         }
         RecordKind::SessionCommand if mutant("session-forgets") => {
             store.command(
-                place,
+                position,
                 payload.get(SESSION_HEADER_BYTES..).unwrap_or(b""),
                 reply,
             );
             Outcome::Applied
         }
-        RecordKind::SessionCommand => store.in_session(place, payload, reply),
-        RecordKind::Fragment => store.fragment(place, payload, reply),
+        RecordKind::SessionCommand => store.in_session(position, payload, reply),
+        RecordKind::Fragment => store.fragment(position, payload, reply),
         RecordKind::Tick => {
             if let Some(tick) = Tick::decode(payload) {
                 *log_time = (*log_time).max(LogTime(tick.log_time_ms));
@@ -95,7 +95,7 @@ pub struct Applying<'a, C: Iterator<Item = Split<'a>>> {
 
 /// A command that was applied.
 #[derive(Debug)]
-pub struct Applied<'a, O> {
+pub struct AppliedCommand<'a, O> {
     /// Which of its entry's commands: 0 is the first one.
     pub position: u16,
     /// What it was, as it stands in the log.
@@ -114,7 +114,7 @@ impl<'a, C: Iterator<Item = Split<'a>>> Applying<'a, C> {
     }
 }
 
-impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Takes out of what waits all that this entry settles. All at once: what is answered may begin a term,
     /// which takes what waits for that of another one.
     pub(crate) fn begin_entry<'a>(
@@ -156,7 +156,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         &mut self,
         applying: &mut Applying<'a, C>,
         reply: &mut Vec<u8>,
-    ) -> Option<Applied<'a, O>> {
+    ) -> Option<AppliedCommand<'a, O>> {
         let command = applying.commands.next()?;
         let position = applying.position;
         applying.position += 1;
@@ -173,7 +173,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
             self.applied = applying.entry.index;
             self.bytes_since_snapshot += applying.entry.record().len() as u64;
         }
-        Some(Applied {
+        Some(AppliedCommand {
             position,
             command,
             outcome,

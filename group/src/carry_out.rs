@@ -1,15 +1,15 @@
 //! What a group wants done, in the one order in which it is done: what consensus asks for, entries applied
 //! command by command, answers to whoever waits, reads, and what the plane has brought. The server and the
 //! simulator run this very code; what differs between them is their [`Driver`].
-use crate::apply::Applied;
-use crate::asker::{AnswerTo, Asker, Follower};
+use crate::apply::AppliedCommand;
 use crate::driver::{Driven, Driver};
-use crate::forwarding::{FollowerCommand, Returned, Taken};
-use crate::group::{Group, Submitted};
-use crate::passed_on::{ForwardKind, Said};
+use crate::forwarding::{FollowerCommand, FollowerRequest, ForwardResult};
+use crate::group::{Group, SubmitOutcome};
+use crate::passed_on::{AnswerKind, ForwardKind};
 use crate::plane_turn::PlaneClient;
 use crate::proposals::Proposal;
 use crate::reads::{FollowerRead, Reader, Ungranted};
+use crate::requester::{AnswerTo, Follower, Requester};
 use bytes::Bytes;
 use quorumwire_control::{Entry, Input, Output, Peer, Refusal, RoleChange, Ticket};
 use quorumwire_interfaces::{Index, Reason};
@@ -165,8 +165,8 @@ pub fn apply_entry<D: Driver>(driver: &mut D, entry: &Entry) -> usize {
     }
     loop {
         let next = driver.group().and_then(|group| group.next_waits(&applying));
-        if let Some(asker) = next.map(|proposal| proposal.origin) {
-            driver.answer_reads_before(asker);
+        if let Some(requester) = next.map(|proposal| proposal.origin) {
+            driver.answer_reads_before(requester);
         }
         reply.clear();
         let next = |group: &mut Driven<D>| group.apply_next(&mut applying, &mut reply);
@@ -193,13 +193,13 @@ pub fn apply_entry<D: Driver>(driver: &mut D, entry: &Entry) -> usize {
 /// own: those that do not complete it are acknowledged only, in whatever order they came.
 fn answer_applied<D: Driver>(
     driver: &mut D,
-    proposal: &Proposal<D::Asker>,
-    applied: &Applied<'_, D::Asker>,
+    proposal: &Proposal<D::Requester>,
+    applied: &AppliedCommand<'_, D::Requester>,
     reply: &[u8],
 ) {
     let said = match answer_of(proposal.origin.answer_to(), applied.outcome) {
-        Answered::Said(said) => said,
-        Answered::PieceKept(client) => {
+        CommandAnswer::Kind(said) => said,
+        CommandAnswer::PieceKept(client) => {
             let payload = applied.command.payload().get(SESSION_HEADER_BYTES..);
             if let Some(number) = payload.and_then(|rest| rest.first_chunk::<4>()) {
                 if let Some(group) = driver.group() {
@@ -216,54 +216,56 @@ fn answer_applied<D: Driver>(
 
 /// What whoever asked is told of a command that is applied.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Answered {
+enum CommandAnswer {
     /// This.
-    Said(Said),
+    Kind(AnswerKind),
     /// That the piece is in the log, and the command is not complete.
     PieceKept(PlaneClient),
 }
 
 /// A client of the plane asks with each piece and sends again what was dropped. Who else asks does so with
 /// the last piece only, behind all others: if it completes nothing, those before it are gone.
-const fn answer_of(to: AnswerTo, outcome: Outcome) -> Answered {
-    Answered::Said(match (outcome, to) {
-        (Outcome::Incomplete, AnswerTo::PlaneClient(client)) => return Answered::PieceKept(client),
-        (Outcome::Incomplete, AnswerTo::Here | AnswerTo::Follower(_)) => {
-            Said::Refused(Reason::PiecesGone)
+const fn answer_of(to: AnswerTo, outcome: Outcome) -> CommandAnswer {
+    CommandAnswer::Kind(match (outcome, to) {
+        (Outcome::Incomplete, AnswerTo::PlaneClient(client)) => {
+            return CommandAnswer::PieceKept(client);
         }
-        (Outcome::Applied, _) => Said::Answer,
-        (Outcome::Repeated, _) => Said::Repeated,
-        (Outcome::AnswerTooLong, _) => Said::Refused(Reason::AnswerTooLong),
-        (Outcome::Refused(refusal), _) => Said::Refused(refusal.reason()),
+        (Outcome::Incomplete, AnswerTo::Here | AnswerTo::Follower(_)) => {
+            AnswerKind::Refused(Reason::PiecesGone)
+        }
+        (Outcome::Applied, _) => AnswerKind::Answer,
+        (Outcome::Repeated, _) => AnswerKind::Repeated,
+        (Outcome::AnswerTooLong, _) => AnswerKind::Refused(Reason::AnswerTooLong),
+        (Outcome::Refused(refusal), _) => AnswerKind::Refused(refusal.reason()),
     })
 }
 
 /// Tells whoever asked, here or elsewhere, what its request has become.
-pub fn answer<D: Driver>(driver: &mut D, asker: D::Asker, said: Said, reply: &[u8]) {
-    answer_at(driver, asker, (said, Index(0)), reply);
+pub fn answer<D: Driver>(driver: &mut D, requester: D::Requester, said: AnswerKind, reply: &[u8]) {
+    answer_at(driver, requester, (said, Index(0)), reply);
 }
 
 /// The same of a command that stands at this index.
 fn answer_at<D: Driver>(
     driver: &mut D,
-    asker: D::Asker,
-    (said, index): (Said, Index),
+    requester: D::Requester,
+    (said, index): (AnswerKind, Index),
     reply: &[u8],
 ) {
-    match asker.answer_to() {
-        AnswerTo::Here => driver.answer_here(asker, said, reply),
+    match requester.answer_to() {
+        AnswerTo::Here => driver.answer_here(requester, said, reply),
         AnswerTo::Follower(from) => {
             driver.drive(|group| group.answer_follower(from, said, reply));
         }
         AnswerTo::PlaneClient(client) => {
             let refused = match said {
-                Said::Answer | Said::Repeated => {
+                AnswerKind::Answer | AnswerKind::Repeated => {
                     let is_too_long =
                         |group: &mut Driven<D>| !group.answer_plane_client(client, index, reply);
                     let is_too_long = driver.group().is_some_and(is_too_long);
                     is_too_long.then_some(Reason::AnswerTooLong)
                 }
-                Said::Refused(reason) => Some(reason),
+                AnswerKind::Refused(reason) => Some(reason),
             };
             if let Some(reason) = refused {
                 let words = driver.words(reason);
@@ -277,9 +279,9 @@ fn answer_at<D: Driver>(
 }
 
 /// Tells whoever asked, here or elsewhere, why there is no answer.
-pub fn refuse<D: Driver>(driver: &mut D, asker: D::Asker, reason: Reason) {
+pub fn refuse<D: Driver>(driver: &mut D, requester: D::Requester, reason: Reason) {
     driver.note_refused(reason);
-    answer(driver, asker, Said::Refused(reason), b"");
+    answer(driver, requester, AnswerKind::Refused(reason), b"");
 }
 
 /// Leadership changed hands, or may have.
@@ -305,12 +307,12 @@ pub fn give_up_late<D: Driver>(driver: &mut D) {
     let patience = driver.patience();
     let returned = driver.drive(|group| group.give_up_left_behind(patience));
     take_all_returned(driver, returned.unwrap_or_default());
-    for (asker, reason) in driver.drive(Group::take_late).unwrap_or_default() {
-        refuse(driver, asker, reason);
+    for (requester, reason) in driver.drive(Group::take_late).unwrap_or_default() {
+        refuse(driver, requester, reason);
     }
 }
 
-fn take_all_returned<D: Driver>(driver: &mut D, all: Vec<Returned<D::Asker>>) {
+fn take_all_returned<D: Driver>(driver: &mut D, all: Vec<ForwardResult<D::Requester>>) {
     for returned in all {
         driver.take_returned(returned, b"");
     }
@@ -319,9 +321,9 @@ fn take_all_returned<D: Driver>(driver: &mut D, all: Vec<Returned<D::Asker>>) {
 /// A request that a follower has passed on.
 pub fn take_request<D: Driver>(driver: &mut D, from: Follower, kind: ForwardKind, bytes: Bytes) {
     match driver.drive(|group| group.take_request(from, kind, bytes)) {
-        None | Some(Taken::Settled) => {}
-        Some(Taken::Read(index, read)) => driver.answer_follower_read(index, read),
-        Some(Taken::Write(command)) => {
+        None | Some(FollowerRequest::Done) => {}
+        Some(FollowerRequest::Read(index, read)) => driver.answer_follower_read(index, read),
+        Some(FollowerRequest::Write(command)) => {
             let admitted = driver.admits_writes();
             if let FollowerCommand::Plain(bytes) = &command {
                 driver.before_write_of_follower(bytes);
@@ -329,9 +331,9 @@ pub fn take_request<D: Driver>(driver: &mut D, from: Follower, kind: ForwardKind
             driver.drive(|group| {
                 let submitted = match admitted {
                     Ok(()) => group.write_of_follower(from, &command),
-                    Err(reason) => Submitted::Refused(reason),
+                    Err(reason) => SubmitOutcome::Refused(reason),
                 };
-                group.stalled |= submitted == Submitted::NoRoom;
+                group.stalled |= submitted == SubmitOutcome::NoRoom;
                 group.answer_unless_pending(from, submitted);
             });
         }
@@ -411,15 +413,15 @@ pub fn poll_plane<D: Driver>(driver: &mut D) {
         let submitted = driver.drive(|group| {
             let submitted = match admitted {
                 Ok(()) => group.take_plane_request(request),
-                Err(reason) => Submitted::Refused(reason),
+                Err(reason) => SubmitOutcome::Refused(reason),
             };
-            group.stalled |= submitted == Submitted::NoRoom;
+            group.stalled |= submitted == SubmitOutcome::NoRoom;
             submitted
         });
         match submitted {
-            None | Some(Submitted::Pending) => {}
-            Some(Submitted::NoRoom) => refuse(driver, request.client.into(), Reason::Busy),
-            Some(Submitted::Refused(reason)) => refuse(driver, request.client.into(), reason),
+            None | Some(SubmitOutcome::Pending) => {}
+            Some(SubmitOutcome::NoRoom) => refuse(driver, request.client.into(), Reason::Busy),
+            Some(SubmitOutcome::Refused(reason)) => refuse(driver, request.client.into(), reason),
         }
     }
     driver.plane_was_used();
@@ -429,8 +431,8 @@ pub fn poll_plane<D: Driver>(driver: &mut D) {
 pub fn submit_to_plane<D: Driver>(driver: &mut D) {
     for submission in driver.drive(Group::submit_to_plane).unwrap_or_default() {
         let reason = driver.group().map(|group| group.why_not_submitted());
-        if let (Some(asker), Some(reason)) = (submission.origin, reason) {
-            refuse(driver, asker, reason); // it never reached a log
+        if let (Some(requester), Some(reason)) = (submission.origin, reason) {
+            refuse(driver, requester, reason); // it never reached a log
         }
     }
     driver.plane_was_used();
@@ -439,7 +441,7 @@ pub fn submit_to_plane<D: Driver>(driver: &mut D) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asker::RequestId;
+    use crate::requester::RequestId;
     use quorumwire_sessions::Refusal as SessionRefusal;
     use std::net::SocketAddr;
 
@@ -458,14 +460,20 @@ mod tests {
         let plane = AnswerTo::PlaneClient(client);
         for to in [AnswerTo::Here, follower, plane] {
             let said = |outcome| answer_of(to, outcome);
-            let refused = |reason| Answered::Said(Said::Refused(reason));
-            assert_eq!(said(Outcome::Applied), Answered::Said(Said::Answer));
-            assert_eq!(said(Outcome::Repeated), Answered::Said(Said::Repeated));
+            let refused = |reason| CommandAnswer::Kind(AnswerKind::Refused(reason));
+            assert_eq!(
+                said(Outcome::Applied),
+                CommandAnswer::Kind(AnswerKind::Answer)
+            );
+            assert_eq!(
+                said(Outcome::Repeated),
+                CommandAnswer::Kind(AnswerKind::Repeated)
+            );
             let too_old = Outcome::Refused(SessionRefusal::TooOld);
             assert_eq!(said(too_old), refused(Reason::SequenceTooOld));
             assert_eq!(said(Outcome::AnswerTooLong), refused(Reason::AnswerTooLong));
             let incomplete = if to == plane {
-                Answered::PieceKept(client)
+                CommandAnswer::PieceKept(client)
             } else {
                 refused(Reason::PiecesGone)
             };

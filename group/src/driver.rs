@@ -1,13 +1,13 @@
 //! Who drives a group: the server, or a simulated process. A group sees no disk, no connection and no clock;
 //! what is to be done with these, it has done by its driver. What is done, and in which order, `carry_out`
 //! says, once for all of them.
-use crate::asker::Asker;
-use crate::forwarding::Returned;
+use crate::forwarding::ForwardResult;
 use crate::group::Group;
-use crate::passed_on::Said;
+use crate::passed_on::AnswerKind;
 use crate::proposals::Proposal;
 use crate::reads::FollowerRead;
-use crate::{Applied, carry_out};
+use crate::requester::Requester;
+use crate::{AppliedCommand, carry_out};
 use bytes::Bytes;
 use quorumwire_control::{
     Engage, Entry, HardState, LeaveReason, Message, Output, Peer, Refusal, RoleChange, Ticket,
@@ -17,17 +17,18 @@ use quorumwire_wire::Membership;
 use std::time::Duration;
 
 /// The group of a driver.
-pub type Driven<D> = Group<<D as Driver>::Application, <D as Driver>::Asker, <D as Driver>::Plane>;
+pub type Driven<D> =
+    Group<<D as Driver>::Application, <D as Driver>::Requester, <D as Driver>::Plane>;
 
 /// Who a read of a driver's belongs to.
-pub type ReaderOf<D> = <<D as Driver>::Asker as Asker>::Reader;
+pub type ReaderOf<D> = <<D as Driver>::Requester as Requester>::Reader;
 
 /// What a driver does for its group. What has a body here suits a driver that only does what it is told.
 pub trait Driver: Sized {
     /// What is replicated.
     type Application: Application;
     /// Where an answer goes.
-    type Asker: Asker;
+    type Requester: Requester;
     /// Where the common case runs.
     type Plane: DataPlane + ?Sized;
     /// Why nothing can go on: the log cannot be written.
@@ -137,27 +138,32 @@ pub trait Driver: Sized {
     fn ends_applying(&mut self) {}
 
     /// The command that is applied next is this client's: its reads that it sent in front are answered now.
-    fn answer_reads_before(&mut self, asker: Self::Asker);
+    fn answer_reads_before(&mut self, requester: Self::Requester);
 
     /// A command was applied; this is its answer, whoever waits for it.
-    fn note_applied(&mut self, index: Index, applied: &Applied<'_, Self::Asker>, reply: &[u8]);
+    fn note_applied(
+        &mut self,
+        index: Index,
+        applied: &AppliedCommand<'_, Self::Requester>,
+        reply: &[u8],
+    );
 
     /// Somebody waited for a command at a position that the entry does not have: it is no bundle after all.
-    fn note_missing(&mut self, _proposal: &Proposal<Self::Asker>) {}
+    fn note_missing(&mut self, _proposal: &Proposal<Self::Requester>) {}
 
     // Whoever asked.
 
     /// What was proposed here is applied, and this is what its client is told.
-    fn note_answered(&mut self, _proposal: &Proposal<Self::Asker>, _said: Said) {}
+    fn note_answered(&mut self, _proposal: &Proposal<Self::Requester>, _said: AnswerKind) {}
 
     /// A request has no answer, for this reason: whoever asked is about to be told.
     fn note_refused(&mut self, _reason: Reason) {}
 
     /// Tells somebody here: no follower, and no client of the plane.
-    fn answer_here(&mut self, asker: Self::Asker, said: Said, reply: &[u8]);
+    fn answer_here(&mut self, requester: Self::Requester, said: AnswerKind, reply: &[u8]);
 
     /// What was passed on to another replica has come back, with this answer or without one.
-    fn take_returned(&mut self, returned: Returned<Self::Asker>, reply: &[u8]);
+    fn take_returned(&mut self, returned: ForwardResult<Self::Requester>, reply: &[u8]);
 
     /// How long a leader that another has replaced may take to find out what became of a write.
     fn patience(&self) -> Duration;

@@ -11,9 +11,9 @@
 //! # How many
 //! What has no room in a connection's queue never becomes an effect. So those that wait hold at most what the
 //! queues of all connections may hold (`QUEUE_BYTES_MAX`), and one message more for each.
-use crate::asker::Asker;
 use crate::group::Group;
 use crate::passed_on::PassedOn;
+use crate::requester::Requester;
 use bytes::Bytes;
 use quorumwire_control::Peer;
 use quorumwire_interfaces::{Application, DataPlane};
@@ -42,7 +42,7 @@ pub enum Effect {
     },
 }
 
-impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Has a message sent. False: it is dropped, and counted, because that life is not connected or its queue
     /// is full.
     pub fn send(&mut self, to: Peer, message: PeerMessage, attachment: Vec<Bytes>) -> bool {
@@ -86,7 +86,7 @@ fn frame_bytes(message: &PeerMessage, attachment: &[Bytes]) -> usize {
 mod tests {
     use super::*;
     use crate::group::tests::{One, one_of};
-    use crate::peers::{Connected, QUEUE_BYTES_MAX};
+    use crate::peers::{PeerConnection, QUEUE_BYTES_MAX};
     use bytes::BytesMut;
     use quorumwire_interfaces::{Incarnation, ReplicaId};
     use quorumwire_wire::encode_frame;
@@ -112,9 +112,9 @@ mod tests {
 
     fn group() -> One {
         let mut group = one_of(1, 0);
-        let connected = Connected {
+        let connected = PeerConnection {
             peer: PEER,
-            ..Connected::default()
+            ..PeerConnection::default()
         };
         group.peers.connected.insert(PEER.id, connected);
         group

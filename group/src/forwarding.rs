@@ -1,10 +1,10 @@
 //! Requests that a follower passes on to the leader: the follower's side, which remembers whom each answer is
 //! for, and the leader's.
-use crate::asker::{Asker, Follower, RequestId};
-use crate::group::{Gate, Group, Submitted};
+use crate::group::{Gate, Group, SubmitOutcome};
 use crate::mutants::mutant;
-use crate::passed_on::{ForwardKind, PassedOn, Said, is_said_in_words};
+use crate::passed_on::{AnswerKind, ForwardKind, PassedOn, is_said_in_words};
 use crate::reads::{FollowerRead, Reader};
+use crate::requester::{Follower, RequestId, Requester};
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use quorumwire_control::{Now, Peer, RoleChange};
 use quorumwire_interfaces::{Application, DataPlane, Reason, ReplicaId, Term, counters};
@@ -158,9 +158,9 @@ impl<O> Forwards<O> {
 
 /// What became of a request that was passed on.
 #[derive(Debug)]
-pub enum Returned<O> {
+pub enum ForwardResult<O> {
     /// It is answered: with what came with this, unless that says why there is no answer.
-    Answered(Forward<O>, Said),
+    Answered(Forward<O>, AnswerKind),
     /// A read is to be asked for anew, of whoever leads then. It was sent under this number.
     Again {
         /// It.
@@ -173,13 +173,13 @@ pub enum Returned<O> {
 }
 
 /// A request that waited for too long, and why it has no answer.
-pub type Late<O> = (O, Reason);
+pub type LateRequest<O> = (O, Reason);
 
 /// What a follower's request becomes.
 #[derive(Debug)]
-pub enum Taken {
+pub enum FollowerRequest {
     /// It is refused, or waits.
-    Settled,
+    Done,
     /// A read that may be answered now; it has leave to be answered at this index.
     Read(quorumwire_interfaces::Index, FollowerRead),
     /// A command that may be put into the log.
@@ -196,7 +196,7 @@ pub enum FollowerCommand {
 }
 
 /// The follower's side.
-impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Another replica that leads and can be asked.
     #[must_use]
     pub fn serving_leader(&self) -> Option<Peer> {
@@ -214,16 +214,16 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// The leader to send a request to; the error is what to do with it instead.
-    pub fn leader_to_ask(&mut self) -> Result<Peer, Submitted> {
+    pub fn leader_to_ask(&mut self) -> Result<Peer, SubmitOutcome> {
         match self.serving_leader() {
-            Some(_) if self.forwards.len() >= FORWARDS_MAX => Err(Submitted::NoRoom),
+            Some(_) if self.forwards.len() >= FORWARDS_MAX => Err(SubmitOutcome::NoRoom),
             Some(leader) => Ok(leader),
             None => {
                 let since = *self.forwards.leaderless_since.get_or_insert(self.now);
                 if self.now.0.saturating_sub(since.0) > LEADER_WAIT {
-                    return Err(Submitted::Refused(Reason::NoLeader));
+                    return Err(SubmitOutcome::Refused(Reason::NoLeader));
                 }
-                Err(Submitted::NoRoom)
+                Err(SubmitOutcome::NoRoom)
             }
         }
     }
@@ -254,41 +254,46 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// An answer has come. None: nobody waits for it any more, or it is nobody's here.
-    pub fn take_reply(&mut self, from: Peer, id: RequestId, said: Said) -> Option<Returned<O>> {
+    pub fn take_reply(
+        &mut self,
+        from: Peer,
+        id: RequestId,
+        said: AnswerKind,
+    ) -> Option<ForwardResult<O>> {
         let forward = self.forwards.take(from, id)?;
-        let leads_no_more = said == Said::Refused(Reason::NotLeader);
+        let leads_no_more = said == AnswerKind::Refused(Reason::NotLeader);
         // Says nothing of the terms since: it may lead again.
         if leads_no_more && forward.term == self.replica.term() {
             self.forwards.not_leader = Some(from);
         }
-        let is_busy = said == Said::Refused(Reason::Busy);
+        let is_busy = said == AnswerKind::Refused(Reason::Busy);
         if forward.is_read && (leads_no_more || is_busy) {
             self.stalled |= is_busy; // not at once, which would be as much in vain
-            return Some(Returned::Again {
+            return Some(ForwardResult::Again {
                 forward,
                 number: id.number,
                 at_once: leads_no_more,
             });
         }
-        Some(Returned::Answered(forward, said))
+        Some(ForwardResult::Answered(forward, said))
     }
 
     /// Gives up requests that no answer can be expected for: reads begin anew, writes have an unknown
     /// outcome.
-    fn give_up_forwards(&mut self, lost: Vec<u64>) -> Vec<Returned<O>> {
+    fn give_up_forwards(&mut self, lost: Vec<u64>) -> Vec<ForwardResult<O>> {
         let mut returned = Vec::new();
         for number in lost {
             let Some(forward) = self.forwards.waiting.remove(&number) else {
                 continue;
             };
             returned.push(if forward.is_read {
-                Returned::Again {
+                ForwardResult::Again {
                     forward,
                     number,
                     at_once: true,
                 }
             } else {
-                Returned::Answered(forward, Said::Refused(Reason::OutcomeUnknown))
+                ForwardResult::Answered(forward, AnswerKind::Refused(Reason::OutcomeUnknown))
             });
         }
         returned
@@ -296,7 +301,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// A connection is gone: what was sent over it has no answer.
     #[must_use]
-    pub(crate) fn give_up_sent_to(&mut self, peer: Peer) -> Vec<Returned<O>> {
+    pub(crate) fn give_up_sent_to(&mut self, peer: Peer) -> Vec<ForwardResult<O>> {
         let lost = self.forwards.numbers(|forward| forward.to == peer);
         self.give_up_forwards(lost)
     }
@@ -304,7 +309,11 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Leadership changed hands, or may have. Reads are asked anew of whoever leads now. Writes wait as long
     /// as the old leader may still find out.
     #[must_use]
-    pub fn role_changed(&mut self, change: &RoleChange, patience: Duration) -> Vec<Returned<O>> {
+    pub fn role_changed(
+        &mut self,
+        change: &RoleChange,
+        patience: Duration,
+    ) -> Vec<ForwardResult<O>> {
         self.begin_term();
         self.forwards.not_leader = None;
         self.forwards.succession.note(change, self.now);
@@ -326,7 +335,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// hangs, or is cut off, does not, and its connection looks alive for much longer than it takes to elect
     /// another. They are not sent again: they may be in the log.
     #[must_use]
-    pub(crate) fn give_up_left_behind(&mut self, patience: Duration) -> Vec<Returned<O>> {
+    pub(crate) fn give_up_left_behind(&mut self, patience: Duration) -> Vec<ForwardResult<O>> {
         let left_behind = self.left_behind(patience);
         self.give_up_forwards(left_behind)
     }
@@ -358,12 +367,12 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// Takes out all that has waited for too long, and forgets the reads that followers have given up.
     #[must_use]
-    pub(crate) fn take_late(&mut self) -> Vec<Late<O>> {
+    pub(crate) fn take_late(&mut self) -> Vec<LateRequest<O>> {
         let now = self.now;
         let is_late = |at: Now| now.0.saturating_sub(at.0) > REQUEST_TIMEOUT;
         self.forget_late_reads();
         let proposals = self.proposals.take_late(is_late).into_iter();
-        let mut late: Vec<Late<O>> = proposals
+        let mut late: Vec<LateRequest<O>> = proposals
             .map(|it| (it.origin, Reason::OutcomeUnknown))
             .collect();
         let plane = self.plane.as_mut();
@@ -400,7 +409,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 }
 
 /// The leader's side.
-impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Whether a write that a follower passed on in this term may come to stand in the log now. One that was
     /// sent to us before others led may not: what its client sent behind it may have been carried out by one
     /// of them.
@@ -418,10 +427,10 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         from: Follower,
         kind: ForwardKind,
         bytes: Bytes,
-    ) -> Taken {
+    ) -> FollowerRequest {
         let refuse = |group: &mut Self, reason| {
             group.refuse_follower(from, reason);
-            Taken::Settled
+            FollowerRequest::Done
         };
         let is_member = self.member(from.peer.id) == Some(from.peer);
         if bytes.len() > COMMAND_BYTES_MAX || !self.leads() || !is_member {
@@ -444,7 +453,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
             ForwardKind::Read | ForwardKind::Write => Some(FollowerCommand::Plain(bytes)),
             ForwardKind::Session => in_session(bytes),
         };
-        command.map_or_else(|| refuse(self, Reason::NotLeader), Taken::Write)
+        command.map_or_else(|| refuse(self, Reason::NotLeader), FollowerRequest::Write)
     }
 
     /// A follower's command, into the log.
@@ -452,7 +461,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         &mut self,
         from: Follower,
         command: &FollowerCommand,
-    ) -> Submitted {
+    ) -> SubmitOutcome {
         match command {
             FollowerCommand::Plain(bytes) => {
                 if S::shows_time(bytes) {
@@ -468,15 +477,15 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         }
     }
 
-    fn take_read(&mut self, read: FollowerRead) -> Taken {
+    fn take_read(&mut self, read: FollowerRead) -> FollowerRequest {
         let from = read.from;
         let must_apply = self.read_barrier();
         if !self.reads.has_room_for(read.line.len()) {
             self.refuse_follower(from, Reason::Busy);
-            return Taken::Settled;
+            return FollowerRequest::Done;
         }
         match self.gate(must_apply, true, &read.line) {
-            Gate::Open => return Taken::Read(must_apply, read),
+            Gate::Open => return FollowerRequest::Read(must_apply, read),
             Gate::Overdue => self.refuse_follower(from, Reason::Overdue),
             Gate::Wait(index) => self.wait_for(index, Reader::Follower(read)),
             Gate::NoLease => {
@@ -484,15 +493,15 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
             }
             Gate::NotLeader => self.refuse_follower(from, Reason::NotLeader),
         }
-        Taken::Settled
+        FollowerRequest::Done
     }
 
     /// Tells a follower what became of a write that it passed on, unless that is still to come.
-    pub fn answer_unless_pending(&mut self, to: Follower, submitted: Submitted) {
+    pub fn answer_unless_pending(&mut self, to: Follower, submitted: SubmitOutcome) {
         match submitted {
-            Submitted::Pending => {}
-            Submitted::NoRoom => self.refuse_follower(to, Reason::Busy),
-            Submitted::Refused(reason) => self.refuse_follower(to, reason),
+            SubmitOutcome::Pending => {}
+            SubmitOutcome::NoRoom => self.refuse_follower(to, Reason::Busy),
+            SubmitOutcome::Refused(reason) => self.refuse_follower(to, reason),
         }
     }
 
@@ -503,19 +512,21 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         } else {
             Bytes::new()
         };
-        self.reply_to(to, Said::Refused(reason), words);
+        self.reply_to(to, AnswerKind::Refused(reason), words);
     }
 
     /// Answers a write that a follower passed on. A large answer gives way to the protocol's own messages.
     /// What it answers has been carried out all the same.
-    pub(crate) fn answer_follower(&mut self, to: Follower, said: Said, answer: &[u8]) {
+    pub(crate) fn answer_follower(&mut self, to: Follower, said: AnswerKind, answer: &[u8]) {
         match said {
-            Said::Refused(reason) => self.refuse_follower(to, reason),
+            AnswerKind::Refused(reason) => self.refuse_follower(to, reason),
             // Not busy: it would be taken for one that changed nothing.
-            Said::Answer | Said::Repeated if self.must_give_way(to.peer, answer.len()) => {
+            AnswerKind::Answer | AnswerKind::Repeated
+                if self.must_give_way(to.peer, answer.len()) =>
+            {
                 self.refuse_follower(to, Reason::NoWayBack);
             }
-            Said::Answer | Said::Repeated => {
+            AnswerKind::Answer | AnswerKind::Repeated => {
                 self.reply_to(to, said, Bytes::copy_from_slice(answer));
             }
         }
@@ -530,14 +541,14 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         if self.must_give_way(to.peer, answer.len()) {
             return self.refuse_follower(to, Reason::Busy);
         }
-        self.reply_to(to, Said::Answer, answer);
+        self.reply_to(to, AnswerKind::Answer, answer);
     }
 
     fn must_give_way(&self, to: Peer, answer_bytes: usize) -> bool {
         answer_bytes > BULK_ANSWER_BYTES && self.peers.queued_bytes(to) > LINK_BULK_MAX
     }
 
-    fn reply_to(&mut self, to: Follower, said: Said, answer: Bytes) {
+    fn reply_to(&mut self, to: Follower, said: AnswerKind, answer: Bytes) {
         self.pass_on(to.peer, PassedOn::Reply(to.id, said, answer));
     }
 }

@@ -2,8 +2,8 @@
 use super::*;
 use crate::effects::Effect;
 use crate::group::tests::{HEARTBEAT, One, Who, one_of};
-use crate::passed_on::Heard;
-use crate::peers::Connected;
+use crate::passed_on::GroupMessage;
+use crate::peers::PeerConnection;
 use quorumwire_control::{Input, Output, Promise, Role};
 use quorumwire_interfaces::{Incarnation, Index};
 
@@ -126,9 +126,9 @@ fn two() -> [One; 2] {
         let mut group = one_of(2, id);
         let other = member(1 - id);
         group.step(Input::PeerUp(other, Promise::default()));
-        let connected = Connected {
+        let connected = PeerConnection {
             peer: other,
-            ..Connected::default()
+            ..PeerConnection::default()
         };
         group.peers.connected.insert(other.id, connected);
         group
@@ -181,9 +181,9 @@ fn a_follower_whose_connection_breaks_asks_anew_what_changes_nothing_and_nothing
     let became: Vec<(u64, bool)> = returned
         .iter()
         .map(|it| match it {
-            Returned::Again { forward, .. } => (forward.origin.0, true),
-            Returned::Answered(forward, said) => {
-                assert_eq!(*said, Said::Refused(Reason::OutcomeUnknown));
+            ForwardResult::Again { forward, .. } => (forward.origin.0, true),
+            ForwardResult::Answered(forward, said) => {
+                assert_eq!(*said, AnswerKind::Refused(Reason::OutcomeUnknown));
                 (forward.origin.0, false)
             }
         })
@@ -203,15 +203,15 @@ fn nothing_more_is_sent_to_a_replica_that_says_that_it_does_not_lead() {
         process: 0,
         number: number.unwrap(),
     };
-    let said = Said::Refused(Reason::NotLeader);
+    let said = AnswerKind::Refused(Reason::NotLeader);
     let returned = follower.take_reply(leader, id, said);
     assert!(
-        matches!(returned, Some(Returned::Answered(it, heard)) if it.origin == Who(1) && heard == said)
+        matches!(returned, Some(ForwardResult::Answered(it, heard)) if it.origin == Who(1) && heard == said)
     );
     assert_eq!(follower.serving_leader(), None);
-    assert_eq!(follower.leader_to_ask(), Err(Submitted::NoRoom));
+    assert_eq!(follower.leader_to_ask(), Err(SubmitOutcome::NoRoom));
     follower.now.0 += LEADER_WAIT + Duration::from_millis(1);
-    let refused = Submitted::Refused(Reason::NoLeader);
+    let refused = SubmitOutcome::Refused(Reason::NoLeader);
     assert_eq!(follower.leader_to_ask(), Err(refused));
     let change = RoleChange {
         role: Role::Follower,
@@ -237,7 +237,7 @@ fn a_leader_takes_no_write_that_was_sent_before_others_led() {
             id,
         };
         let taken = leader.take_request(from, kind, command_of(7, 1));
-        matches!(taken, Taken::Write(..))
+        matches!(taken, FollowerRequest::Write(..))
     };
     assert!(take(term, ForwardKind::Write) && take(term, ForwardKind::Session));
     assert!(!take(Term(term.0 - 1), ForwardKind::Write));
@@ -275,7 +275,7 @@ fn while_a_leader_hands_over_requests_have_nowhere_to_go() {
     let ticket = leader.next_ticket();
     leader.step(Input::Transfer(ticket, Some(ReplicaId(1))));
     let submitted = leader.write(Who(1), 1, |it| it.extend_from_slice(b"x"));
-    assert!(submitted == Submitted::NoRoom && leader.leads());
+    assert!(submitted == SubmitOutcome::NoRoom && leader.leads());
     assert!(!leader.has_somewhere_to_go());
 }
 
@@ -311,18 +311,18 @@ fn a_read_whose_answer_fits_no_message_has_none() {
         id: RequestId::default(),
     };
     for (bytes, said) in [
-        (ATTACHMENT_BYTES_MAX, Said::Answer),
+        (ATTACHMENT_BYTES_MAX, AnswerKind::Answer),
         (
             ATTACHMENT_BYTES_MAX + 1,
-            Said::Refused(Reason::AnswerTooLong),
+            AnswerKind::Refused(Reason::AnswerTooLong),
         ),
     ] {
         leader.answer_follower_read(to, vec![0; bytes].into());
         let Some(Effect::Send { message, .. }) = leader.effects.pop() else {
             panic!("{bytes} bytes: nothing is said");
         };
-        let heard = Heard::from_proto(message, Bytes::new());
-        let Ok(Heard::PassedOn(PassedOn::Reply(_, heard, _))) = heard else {
+        let heard = GroupMessage::from_proto(message, Bytes::new());
+        let Ok(GroupMessage::PassedOn(PassedOn::Reply(_, heard, _))) = heard else {
             panic!("{bytes} bytes: no reply");
         };
         assert_eq!(heard, said, "{bytes} bytes");

@@ -1,13 +1,13 @@
 //! The group itself: what it is made of, writes into its log, and when a read may be answered.
-use crate::asker::Asker;
 use crate::effects::Effect;
 use crate::forwarding::Forwards;
 use crate::log_time::{LeaderClock, Overdue, WallClock};
 use crate::mutants::mutant;
 use crate::peers::Peers;
 use crate::plane::Plane;
-use crate::proposals::{Proposal, Proposals, Settled};
+use crate::proposals::{Proposal, Proposals, Settlement};
 use crate::reads::Reads;
+use crate::requester::Requester;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
     Entry, Input, Now, Output, Peer, Refusal, Replica, Role, put_payload, record_kind,
@@ -25,7 +25,7 @@ const ENCODING_BLOCK_BYTES: usize = 16 << 10;
 
 /// One replicated log.
 #[derive(Debug)]
-pub struct Group<S, O: Asker, P: DataPlane + ?Sized> {
+pub struct Group<S, O: Requester, P: DataPlane + ?Sized> {
     /// Which one of this server.
     pub id: GroupId,
     /// Consensus.
@@ -66,7 +66,7 @@ pub struct Group<S, O: Asker, P: DataPlane + ?Sized> {
     /// no reasons.
     pub refusal_words: fn(Reason) -> Bytes,
     /// Empty between entries.
-    pub(crate) settled: Settled<O>,
+    pub(crate) settled: Settlement<O>,
     /// How the leader tells the log's time.
     pub clock: LeaderClock,
     /// Leader: the first entry of its term.
@@ -94,7 +94,7 @@ pub struct Group<S, O: Asker, P: DataPlane + ?Sized> {
 
 /// What became of a write.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Submitted {
+pub enum SubmitOutcome {
     /// It is in the log, or on its way there: its answer will come.
     Pending,
     /// There is no room now.
@@ -118,7 +118,7 @@ pub enum Gate {
     NotLeader,
 }
 
-impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// A group whose log and state were read by now, without a plane. `wall`: the time since 1970.
     #[must_use]
     pub fn new(
@@ -148,7 +148,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
             reads: Reads::default(),
             forwards: Forwards::new(now),
             refusal_words: |_| Bytes::new(),
-            settled: Settled::default(),
+            settled: Settlement::default(),
             clock: LeaderClock::default(),
             term_start: Index(0),
             led_since: Term(0),
@@ -219,12 +219,12 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         origin: O,
         command_bytes: usize,
         encode: impl FnOnce(&mut BytesMut),
-    ) -> Submitted {
+    ) -> SubmitOutcome {
         if self.leads_fast_term() {
             return self.enqueue(None, origin, command_bytes, encode);
         }
         if self.waits_since_fast_term() {
-            return Submitted::NoRoom; // commands of one connection are carried out in the order sent
+            return SubmitOutcome::NoRoom; // commands of one connection are carried out in the order sent
         }
         self.propose(RecordKind::Command, origin, encode)
     }
@@ -235,7 +235,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         origin: O,
         (session, sequence): (u64, u64),
         payload: &[u8],
-    ) -> Submitted {
+    ) -> SubmitOutcome {
         if self.leads_fast_term() {
             let name = Some((session, sequence));
             return self.enqueue(name, origin, payload.len(), |buffer| {
@@ -243,7 +243,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
             });
         }
         if self.waits_since_fast_term() {
-            return Submitted::NoRoom;
+            return SubmitOutcome::NoRoom;
         }
         let command = Command {
             kind: EntryKind::Command,
@@ -262,13 +262,13 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         kind: RecordKind,
         origin: O,
         encode: impl FnOnce(&mut BytesMut),
-    ) -> Submitted {
+    ) -> SubmitOutcome {
         if !self.leads() {
-            return Submitted::Refused(Reason::NotLeader);
+            return SubmitOutcome::Refused(Reason::NotLeader);
         }
         self.begin_term();
         if self.is_full {
-            return Submitted::Refused(Reason::DiskFull);
+            return SubmitOutcome::Refused(Reason::DiskFull);
         }
         self.tick_before_write();
         match self.replica.propose(kind, encode) {
@@ -281,14 +281,14 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
                     origin,
                     at: self.now,
                 });
-                Submitted::Pending
+                SubmitOutcome::Pending
             }
             Err(Refusal::Busy { .. } | Refusal::Transferring | Refusal::FastTerm) => {
-                Submitted::NoRoom
+                SubmitOutcome::NoRoom
             }
-            Err(Refusal::NotLeader { .. }) => Submitted::Refused(Reason::NotLeader),
+            Err(Refusal::NotLeader { .. }) => SubmitOutcome::Refused(Reason::NotLeader),
             Err(Refusal::ChangeInProgress | Refusal::Invalid(_) | Refusal::TimedOut) => {
-                Submitted::Refused(Reason::Busy)
+                SubmitOutcome::Refused(Reason::Busy)
             }
         }
     }

@@ -1,8 +1,8 @@
 //! A group of one without a plane, whose state machine answers each command with its bytes.
 use super::*;
-use crate::asker::Follower;
 use crate::plane_turn::PlaneClient;
-use quorumwire_control::{Config, Entry, Peer, Stored};
+use crate::requester::Follower;
+use quorumwire_control::{Config, Entry, Peer, PersistedState};
 use quorumwire_interfaces::{Applied, Frozen, Incarnation, Lineage, ReplicaId};
 use quorumwire_sessions::Outcome;
 use quorumwire_wire::limits::ATTACHMENT_BYTES_MAX;
@@ -58,7 +58,7 @@ impl From<Follower> for Who {
     }
 }
 
-impl Asker for Who {
+impl Requester for Who {
     type Reader = Self;
 
     fn answer_to(self) -> crate::AnswerTo {
@@ -98,7 +98,7 @@ pub fn one_of(replicas: u16, id: u16) -> One {
         engage_window: 8,
     };
     let now = Now(Duration::from_secs(1));
-    let replica = Replica::new(config, now, Stored::default()).unwrap();
+    let replica = Replica::new(config, now, PersistedState::default()).unwrap();
     let store = Box::new(Sessions::new(Echo::default()));
     Group::new(GroupId(0), replica, store, now, Duration::from_secs(7))
 }
@@ -167,7 +167,7 @@ fn leader() -> One {
     panic!("no leader");
 }
 
-fn write(group: &mut One, origin: u64, command: &[u8]) -> Submitted {
+fn write(group: &mut One, origin: u64, command: &[u8]) -> SubmitOutcome {
     group.write(Who(origin), command.len(), |bytes| {
         bytes.extend_from_slice(command);
     })
@@ -176,8 +176,8 @@ fn write(group: &mut One, origin: u64, command: &[u8]) -> Submitted {
 #[test]
 fn who_writes_is_answered_once_the_entry_is_committed() {
     let mut group = leader();
-    assert_eq!(write(&mut group, 1, b"one"), Submitted::Pending);
-    assert_eq!(write(&mut group, 2, b"two"), Submitted::Pending);
+    assert_eq!(write(&mut group, 1, b"one"), SubmitOutcome::Pending);
+    assert_eq!(write(&mut group, 2, b"two"), SubmitOutcome::Pending);
     assert_eq!(apply_all(&mut group), (vec![], vec![]));
     carry_out(&mut group);
     assert!(group.has_backlog());
@@ -189,12 +189,12 @@ fn who_writes_is_answered_once_the_entry_is_committed() {
 #[test]
 fn without_leadership_or_room_on_the_disk_nothing_is_written() {
     let mut group = one_of(2, 0);
-    let refused = Submitted::Refused(Reason::NotLeader);
+    let refused = SubmitOutcome::Refused(Reason::NotLeader);
     assert_eq!(write(&mut group, 1, b"x"), refused);
     let mut group = leader();
     let last = group.last_index();
     group.is_full = true;
-    let refused = Submitted::Refused(Reason::DiskFull);
+    let refused = SubmitOutcome::Refused(Reason::DiskFull);
     assert_eq!(write(&mut group, 1, b"x"), refused);
     assert_eq!(group.write_in_session(Who(1), (7, 1), b"x"), refused);
     assert_eq!((group.last_index(), group.proposals.len()), (last, 0));
@@ -231,7 +231,7 @@ fn what_an_earlier_term_proposed_waits_apart() {
         });
     }
     group.now.0 += Duration::from_secs(1);
-    assert_eq!(write(&mut group, 1, b"x"), Submitted::Pending);
+    assert_eq!(write(&mut group, 1, b"x"), SubmitOutcome::Pending);
     assert!(group.last_index().0 < last.0 + 5);
     let late = group.proposals.take_late(|at| at == asked_at);
     assert!(late.len() == 2 && late.iter().all(|it| it.term == earlier));

@@ -6,7 +6,7 @@
 //! | `group` | the group itself: writes into the log, and when a read may be answered |
 //! | `carry_out` | what is done when, in the one order for all who drive a group |
 //! | `driver` | who drives a group, and what it does for it: disk, connections, clients, time |
-//! | `asker` | who asks, and the name of a request that was passed on |
+//! | `requester` | who asks, and the name of a request that was passed on |
 //! | `order` | what may be done with the requests of one client, which are carried out in the order sent |
 //! | `forwarding` | what a follower passes on to the leader, and what that does with it |
 //! | `passed_on` | the messages of that |
@@ -24,7 +24,6 @@
 //! is a [`Driver`]: it shows the group its clocks and its connections, steps it by what happens, and has
 //! [`carry_out_all`] do the rest.
 mod apply;
-mod asker;
 mod carry_out;
 mod driver;
 mod effects;
@@ -39,9 +38,9 @@ mod plane;
 mod plane_turn;
 mod proposals;
 mod reads;
+mod requester;
 
-pub use apply::{Applied, Split, apply, commands_of};
-pub use asker::{AnswerTo, Asker, Follower, RequestId};
+pub use apply::{AppliedCommand, Split, apply, commands_of};
 pub use carry_out::{
     answer, apply_entry, apply_some, carry_out, carry_out_all, give_up_late, peer_is_gone,
     poll_plane, refuse, refuse_overdue_reads, serve_ready_reads, submit_to_plane, take_request,
@@ -49,17 +48,18 @@ pub use carry_out::{
 pub use driver::{Driven, Driver, ReaderOf};
 pub use effects::Effect;
 pub use forwarding::{
-    Forward, ForwardCounters, Forwards, Late, REQUEST_TIMEOUT, Returned, put_in_session,
+    Forward, ForwardCounters, ForwardResult, Forwards, LateRequest, REQUEST_TIMEOUT, put_in_session,
 };
-pub use group::{Gate, Group, Submitted};
+pub use group::{Gate, Group, SubmitOutcome};
 pub use log_time::{LeaderClock, Overdue};
 pub use order::{Around, BeginRead, ReadState, ReadStep};
-pub use passed_on::{ForwardKind, Heard, PassedOn, Said};
-pub use peers::{Connected, Dropped, Peers, QUEUE_BYTES_MAX};
+pub use passed_on::{AnswerKind, ForwardKind, GroupMessage, PassedOn};
+pub use peers::{DroppedMessages, PeerConnection, Peers, QUEUE_BYTES_MAX};
 pub use plane::{
-    AnswerTooLong, Asked, Brought, Plane, PlaneCounters, PlaneOptions, QUESTIONS_MAX, Question,
-    Request, Submission,
+    AnswerTooLong, Plane, PlaneCounters, PlaneEntry, PlaneOptions, PlaneOutput, QUESTIONS_MAX,
+    Question, Request, Submission,
 };
 pub use plane_turn::PlaneClient;
-pub use proposals::{Proposal, Proposals, Settled};
+pub use proposals::{Proposal, Proposals, Settlement};
 pub use reads::{FollowerRead, ReadCounters, Reader, Reads};
+pub use requester::{AnswerTo, Follower, RequestId, Requester};

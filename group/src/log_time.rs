@@ -1,8 +1,8 @@
 //! The log's time as a leader tells it: which ticks it puts into the log, and when. What a tick does is
 //! the state machine's business.
-use crate::asker::Asker;
 use crate::group::Group;
 use crate::mutants::mutant;
+use crate::requester::Requester;
 use bytes::BytesMut;
 use quorumwire_control::{LogClock, Now};
 use quorumwire_interfaces::{Application, DataPlane, Index, LogTime, Term};
@@ -74,7 +74,7 @@ pub enum Overdue {
     Refused,
 }
 
-impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// What a term begins with if we lead it; called before anything is done as its leader.
     pub fn begin_term(&mut self) {
         let term = self.replica.term();

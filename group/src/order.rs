@@ -1,9 +1,9 @@
 //! The order of one client's requests: what it sends ahead is carried out, and shown, as if it had waited for
 //! each answer. Whoever drives a group keeps the requests of each connection in a row; what may be done with
 //! one of them is said here.
-use crate::asker::Asker;
 use crate::group::{Gate, Group};
 use crate::mutants::mutant;
+use crate::requester::Requester;
 use quorumwire_control::Ticket;
 use quorumwire_interfaces::{Application, DataPlane, Index, Reason};
 
@@ -75,7 +75,7 @@ pub struct Around {
     pub undecided_write: bool,
 }
 
-impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// How a read begins. `behind_writes`: some of its client's are not answered, and it must show them.
     pub fn begin_read(&mut self, behind_writes: bool) -> BeginRead {
         if self.leads() {

@@ -1,6 +1,6 @@
 //! What two replicas say to each other about a request that one has passed on, and its bytes.
-use crate::asker::RequestId;
 use crate::mutants::mutant;
+use crate::requester::RequestId;
 use bytes::Bytes;
 use quorumwire_control::Message;
 use quorumwire_interfaces::{Executed, Reason, Term};
@@ -21,7 +21,7 @@ pub enum ForwardKind {
 
 /// What kind of an answer it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Said {
+pub enum AnswerKind {
     /// What the state machine said.
     Answer,
     /// What it had said when the command ran before.
@@ -31,7 +31,7 @@ pub enum Said {
     Refused(Reason),
 }
 
-impl Said {
+impl AnswerKind {
     /// Whether the command may have run, or may yet: nobody can tell. Then a read that its client sent in
     /// front of it, and that still waits, has no answer either: by now the state machine may show the
     /// command, or soon does, here or elsewhere.
@@ -48,14 +48,14 @@ impl Said {
 
 /// What another replica says to this group.
 #[derive(Debug)]
-pub enum Heard {
+pub enum GroupMessage {
     /// To consensus.
     Consensus(Message),
     /// About a request that was passed on.
     PassedOn(PassedOn),
 }
 
-impl Heard {
+impl GroupMessage {
     /// What a message says, as it comes from a replica.
     pub fn from_proto(message: PeerMessage, attachment: Bytes) -> Result<Self, Malformed> {
         let PeerMessage { group, term, body } = message;
@@ -99,7 +99,7 @@ pub enum PassedOn {
     /// A follower asks for its client.
     Request(RequestId, ForwardKind, Bytes),
     /// What becomes of it.
-    Reply(RequestId, Said, Bytes),
+    Reply(RequestId, AnswerKind, Bytes),
 }
 
 impl PassedOn {
@@ -122,9 +122,9 @@ impl PassedOn {
             }
             Self::Reply(id, said, answer) => {
                 let (outcome, reason) = match said {
-                    Said::Answer => (ForwardOutcome::Done, 0),
-                    Said::Repeated => (ForwardOutcome::Repeated, 0),
-                    Said::Refused(reason) => (outcome_of(reason), reason.code().into()),
+                    AnswerKind::Answer => (ForwardOutcome::Done, 0),
+                    AnswerKind::Repeated => (ForwardOutcome::Repeated, 0),
+                    AnswerKind::Refused(reason) => (outcome_of(reason), reason.code().into()),
                 };
                 let body = Body::ForwardReply(peer::ForwardReply {
                     request: id.number,
@@ -140,16 +140,16 @@ impl PassedOn {
 }
 
 /// What an answer says.
-fn said(reply: &peer::ForwardReply) -> Said {
+fn said(reply: &peer::ForwardReply) -> AnswerKind {
     match reply.outcome() {
-        ForwardOutcome::Done => Said::Answer,
-        ForwardOutcome::Repeated => Said::Repeated,
-        ForwardOutcome::Refused => Said::Refused(Reason::from_code(reply.reason.into())),
-        ForwardOutcome::NotLeader => Said::Refused(Reason::NotLeader),
-        ForwardOutcome::Busy => Said::Refused(Reason::Busy),
-        ForwardOutcome::DiskFull => Said::Refused(Reason::DiskFull),
+        ForwardOutcome::Done => AnswerKind::Answer,
+        ForwardOutcome::Repeated => AnswerKind::Repeated,
+        ForwardOutcome::Refused => AnswerKind::Refused(Reason::from_code(reply.reason.into())),
+        ForwardOutcome::NotLeader => AnswerKind::Refused(Reason::NotLeader),
+        ForwardOutcome::Busy => AnswerKind::Refused(Reason::Busy),
+        ForwardOutcome::DiskFull => AnswerKind::Refused(Reason::DiskFull),
         ForwardOutcome::Unknown | ForwardOutcome::Unspecified => {
-            Said::Refused(Reason::OutcomeUnknown)
+            AnswerKind::Refused(Reason::OutcomeUnknown)
         }
     }
 }
@@ -216,9 +216,9 @@ mod tests {
         let bytes = Bytes::from_static(b"x");
         let kinds = [ForwardKind::Read, ForwardKind::Write, ForwardKind::Session];
         let requests = kinds.map(|kind| PassedOn::Request(ID, kind, bytes.clone()));
-        let said = [Said::Answer, Said::Repeated]
+        let said = [AnswerKind::Answer, AnswerKind::Repeated]
             .into_iter()
-            .chain(Reason::ALL.into_iter().map(Said::Refused));
+            .chain(Reason::ALL.into_iter().map(AnswerKind::Refused));
         let replies = said.map(|said| PassedOn::Reply(ID, said, bytes.clone()));
         for message in requests.into_iter().chain(replies) {
             let (body, attachment) = message.clone().into_body();
@@ -232,13 +232,14 @@ mod tests {
                 term: term.0,
                 body: Some(body),
             };
-            let Ok(Heard::PassedOn(back)) = Heard::from_proto(sent, attachment) else {
+            let Ok(GroupMessage::PassedOn(back)) = GroupMessage::from_proto(sent, attachment)
+            else {
                 panic!("{message:?} is read as something else");
             };
             match (&message, &back) {
                 (
-                    PassedOn::Reply(_, Said::Refused(why), _),
-                    PassedOn::Reply(id, Said::Refused(heard), _),
+                    PassedOn::Reply(_, AnswerKind::Refused(why), _),
+                    PassedOn::Reply(id, AnswerKind::Refused(heard), _),
                 ) => {
                     assert_eq!(*id, ID);
                     let is_as_good = why.executed() == heard.executed();

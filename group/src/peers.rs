@@ -11,7 +11,7 @@ pub const QUEUE_BYTES_MAX: usize = 32 << 20;
 
 /// A replica that is connected.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Connected {
+pub struct PeerConnection {
     /// In which life.
     pub peer: Peer,
     /// On their way to it.
@@ -22,7 +22,7 @@ pub struct Connected {
 
 /// Messages that were not sent, and why.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Dropped {
+pub struct DroppedMessages {
     /// That life of the replica is not connected.
     pub not_connected: u64,
     /// More waits for it than [`QUEUE_BYTES_MAX`].
@@ -33,16 +33,16 @@ pub struct Dropped {
 #[derive(Debug, Default)]
 pub struct Peers {
     /// Who is connected.
-    pub connected: BTreeMap<ReplicaId, Connected>,
+    pub connected: BTreeMap<ReplicaId, PeerConnection>,
     /// Who has said nothing for longer hangs, or is cut off.
     pub quiet_after: Duration,
     /// What was not sent.
-    pub dropped: Dropped,
+    pub dropped: DroppedMessages,
 }
 
 impl Peers {
     /// This life of a replica, if it is connected.
-    fn life(&self, peer: Peer) -> Option<&Connected> {
+    fn life(&self, peer: Peer) -> Option<&PeerConnection> {
         self.connected
             .get(&peer.id)
             .filter(|connected| connected.peer == peer)
@@ -96,10 +96,10 @@ mod tests {
     };
 
     fn one() -> Peers {
-        let connected = Connected {
+        let connected = PeerConnection {
             peer: PEER,
             heard: Now(Duration::from_secs(9)),
-            ..Connected::default()
+            ..PeerConnection::default()
         };
         Peers {
             connected: BTreeMap::from([(PEER.id, connected)]),

@@ -57,7 +57,7 @@ pub struct Request {
 
 /// A client's request that the plane has put into the log.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct PlaneEntry {
     /// Where.
     pub index: Index,
     /// The fast term.
@@ -94,7 +94,7 @@ impl Request {
     }
 }
 
-impl Asked {
+impl PlaneEntry {
     /// Whoever asked waits for its place.
     #[must_use]
     pub fn proposal<O: From<PlaneClient>>(self, at: Now) -> Proposal<O> {
@@ -110,11 +110,11 @@ impl Asked {
 
 /// What one look at the plane has brought.
 #[derive(Debug, Default)]
-pub struct Brought {
+pub struct PlaneOutput {
     /// Records of the entries stored, in order.
     pub records: BytesMut,
     /// Clients' requests among them whose answers come from the host.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<PlaneEntry>,
     /// Clients' requests that it could not take.
     pub requests: Vec<Request>,
     /// Who asks for what its ring no longer holds.
@@ -187,7 +187,7 @@ pub struct Plane<O, P: DataPlane + ?Sized> {
     waiting_bytes: usize,
     next_sequence: u64,
     /// What the last looks have brought; whoever drives the group takes it.
-    pub brought: Brought,
+    pub brought: PlaneOutput,
     /// More may be there although nothing wakes us for it.
     pub has_more: bool,
     /// What it does without waking us is looked at this late at most.
@@ -199,7 +199,7 @@ pub struct Plane<O, P: DataPlane + ?Sized> {
     ticks_waiting: usize,
     /// Entries made of several commands, and these.
     counters: PlaneCounters,
-    place: Box<P>,
+    inner: Box<P>,
 }
 
 impl<O, P: DataPlane + ?Sized> Plane<O, P> {
@@ -209,8 +209,8 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// If the place carries no payloads.
     #[must_use]
-    pub fn new(place: Box<P>, options: PlaneOptions) -> Self {
-        let payload_bytes_max = place.limits().payload_bytes_max;
+    pub fn new(inner: Box<P>, options: PlaneOptions) -> Self {
+        let payload_bytes_max = inner.limits().payload_bytes_max;
         assert!(
             payload_bytes_max > FRAGMENT_HEADER_BYTES,
             "a plane carries payloads"
@@ -225,38 +225,38 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             waiting_bytes: 0,
             next_sequence: options.first_sequence,
             options,
-            brought: Brought::default(),
+            brought: PlaneOutput::default(),
             has_more: false,
             look_within: None,
             has_unoffered: false,
             ticks_waiting: 0,
             counters: PlaneCounters::default(),
-            place,
+            inner,
         }
     }
 
     /// Where it runs.
     #[must_use]
-    pub const fn place(&self) -> &P {
-        &self.place
+    pub const fn data_plane(&self) -> &P {
+        &self.inner
     }
 
     /// The same, to tell it what is none of the log's business.
-    pub const fn place_mut(&mut self) -> &mut P {
-        &mut self.place
+    pub const fn data_plane_mut(&mut self) -> &mut P {
+        &mut self.inner
     }
 
     /// A replica said where its plane is. What is running uses it from now on. False: it has none that this
     /// one can reach.
     pub fn set_endpoint(&mut self, id: ReplicaId, endpoint: Option<Endpoint>) -> bool {
-        let Some(endpoint) = endpoint.filter(|it| self.place.can_reach(it)) else {
+        let Some(endpoint) = endpoint.filter(|it| self.inner.can_reach(it)) else {
             self.endpoints.remove(&id);
             return false;
         };
         if let Some(slot) = self.slots.iter().position(|known| *known == id)
             && let Ok(slot) = u8::try_from(slot)
         {
-            self.place.set_peer(slot, &endpoint);
+            self.inner.set_peer(slot, &endpoint);
         }
         self.endpoints.insert(id, endpoint);
         true
@@ -292,7 +292,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             quorum: engage.quorum,
             held: self.options.held,
         };
-        self.place.engage(&grant)?;
+        self.inner.engage(&grant)?;
         self.slots = slots;
         self.taken = engage.last_index;
         self.persisted = engage.last_index;
@@ -305,7 +305,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// If the place breaks its promise to hand over what its ring holds.
     pub fn disengage(&mut self) -> Registers {
-        let registers = self.place.disengage();
+        let registers = self.inner.disengage();
         while self.taken < registers.last_index && !self.slots.is_empty() {
             let before = self.taken;
             self.poll_once();
@@ -321,7 +321,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     /// The registers of this moment.
     #[must_use]
     pub fn registers(&self) -> Registers {
-        self.place.registers()
+        self.inner.registers()
     }
 
     /// The last entry that was handed over.
@@ -336,13 +336,13 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// The place's own.
     pub fn heartbeat(&mut self, round: u64, is_awaited: bool) -> Result<(), PlaneError> {
-        self.place.expects_round(is_awaited);
-        self.place.heartbeat(round)
+        self.inner.expects_round(is_awaited);
+        self.inner.heartbeat(round)
     }
 
     /// Whether the plane has put what a datagram to its host says into the log. Not before what waits.
     pub fn take_datagram(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
-        let offload = self.place.offload().filter(|_| self.waiting.is_empty());
+        let offload = self.inner.offload().filter(|_| self.waiting.is_empty());
         let taken = offload.is_some_and(|offload| offload.take_datagram(from, datagram));
         self.has_more |= taken && self.wakes_itself();
         taken
@@ -364,10 +364,10 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         if !self.options.held {
             return Ok(());
         }
-        let committed_before = self.place.registers().commit_index;
-        self.place.persisted(upto)?;
+        let committed_before = self.inner.registers().commit_index;
+        self.inner.persisted(upto)?;
         // No packet brings word of what became committed with this.
-        self.has_more |= self.place.registers().commit_index > committed_before;
+        self.has_more |= self.inner.registers().commit_index > committed_before;
         Ok(())
     }
 
@@ -381,7 +381,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         if self.slots.is_empty() {
             return Ok(());
         }
-        self.place
+        self.inner
             .release(applied.min(self.persisted).min(self.taken))
     }
 
@@ -394,20 +394,20 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         if answer.payload.len() > self.payload_bytes_max {
             return Err(AnswerTooLong);
         }
-        self.place.answer(answer);
+        self.inner.answer(answer);
         Ok(())
     }
 
     /// Sends a datagram that is none of the plane's packets.
     pub fn send_foreign(&mut self, to: SocketAddr, bytes: &[u8]) {
-        self.place.send_foreign(to, bytes);
+        self.inner.send_foreign(to, bytes);
     }
 
     /// Looks at what has come, a bounded amount of it; it gathers in `brought`.
     pub fn poll(&mut self) {
         for _ in 0..POLLS_PER_TURN {
             self.poll_once();
-            self.look_within = self.place.poll_again_within();
+            self.look_within = self.inner.poll_again_within();
             self.has_more = self.look_within == Some(Duration::ZERO);
             if !self.has_more {
                 return;
@@ -419,7 +419,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         let (brought, taken, slots) = (&mut self.brought, &mut self.taken, &self.slots);
         let group = self.options.group;
         let counters = &mut self.counters;
-        self.place.poll(POLL_BUDGET, &mut |event| match event {
+        self.inner.poll(POLL_BUDGET, &mut |event| match event {
             PlaneEvent::Entry(entry) => {
                 assert!(
                     entry.index == taken.next(),
@@ -430,7 +430,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
                     brought.records.reserve(BLOCK_BYTES);
                 }
                 append_record(&mut brought.records, group, &entry);
-                brought.asked.extend(entry.asked_by.map(|from| Asked {
+                brought.asked.extend(entry.asked_by.map(|from| PlaneEntry {
                     index: entry.index,
                     term: entry.term,
                     client: PlaneClient {
@@ -636,7 +636,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             let mut taken = 0;
             // A plane may take fewer at once than it has room for.
             let ended = loop {
-                match self.place.submit(&commands[taken..]) {
+                match self.inner.submit(&commands[taken..]) {
                     Ok((_, 0)) | Err(PlaneError::Full) => break Some(Ok(())),
                     Err(error) => break Some(Err(error)),
                     Ok((index, count)) => {

@@ -1,9 +1,9 @@
 //! What a group does with its data plane: what has come out of it goes to consensus, what clients want goes
 //! in.
-use crate::asker::Asker;
-use crate::group::{Group, Submitted};
+use crate::group::{Group, SubmitOutcome};
 use crate::mutants::mutant;
-use crate::plane::{Brought, Plane, Request, Submission};
+use crate::plane::{Plane, PlaneOutput, Request, Submission};
+use crate::requester::Requester;
 use bytes::BytesMut;
 use quorumwire_control::{Input, put_payload, record_kind};
 use quorumwire_interfaces::{
@@ -22,13 +22,13 @@ pub struct PlaneClient {
     pub sequence: u64,
 }
 
-impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Gives consensus what the plane has stored.
     pub(crate) fn take_from_plane(&mut self) {
         let Some(plane) = &mut self.plane else {
             return;
         };
-        let Brought {
+        let PlaneOutput {
             records,
             asked,
             requests: _,
@@ -49,7 +49,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// A client's request that came to a plane which could not take it.
-    pub(crate) fn take_plane_request(&mut self, request: &Request) -> Submitted {
+    pub(crate) fn take_plane_request(&mut self, request: &Request) -> SubmitOutcome {
         let origin = request.client.into();
         if self.leads_fast_term() {
             return self.enqueue_request(request, origin);
@@ -123,7 +123,7 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 }
 
-impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Shows consensus the plane's registers, if it is engaged.
     pub(crate) fn show_registers(&mut self) {
         if self.replica.fast_term().is_some()
@@ -176,14 +176,14 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         origin: O,
         command_bytes: usize,
         encode: impl FnOnce(&mut BytesMut),
-    ) -> Submitted {
+    ) -> SubmitOutcome {
         self.begin_term();
         if self.is_full {
-            return Submitted::Refused(Reason::DiskFull);
+            return SubmitOutcome::Refused(Reason::DiskFull);
         }
         let has_room = |plane: &Plane<O, P>| plane.has_room(command_bytes);
         if !self.plane.as_ref().is_some_and(has_room) {
-            return Submitted::NoRoom;
+            return SubmitOutcome::NoRoom;
         }
         let tick_is_due = self.take_due_tick();
         let now = self.now;
@@ -197,20 +197,20 @@ impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
                 Some(name) => plane.enqueue_named(name, command, origin, now),
             }
         }
-        Submitted::Pending
+        SubmitOutcome::Pending
     }
 
     /// A client's request that came before the plane was engaged, in the fast term that has begun since.
-    fn enqueue_request(&mut self, request: &Request, origin: O) -> Submitted {
+    fn enqueue_request(&mut self, request: &Request, origin: O) -> SubmitOutcome {
         self.begin_term();
         let now = self.now;
         match &mut self.plane {
-            _ if self.is_full => Submitted::Refused(Reason::DiskFull),
+            _ if self.is_full => SubmitOutcome::Refused(Reason::DiskFull),
             Some(plane) if plane.has_room(request.payload.len()) => {
                 plane.enqueue_request(request, origin, now);
-                Submitted::Pending
+                SubmitOutcome::Pending
             }
-            Some(_) | None => Submitted::NoRoom,
+            Some(_) | None => SubmitOutcome::NoRoom,
         }
     }
 

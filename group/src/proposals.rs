@@ -108,7 +108,7 @@ impl<O> Proposals<O> {
 
 /// What an entry that is about to be applied settles.
 #[derive(Debug)]
-pub struct Settled<O> {
+pub struct Settlement<O> {
     /// It holds their commands: by their position in it.
     pub own: VecDeque<Proposal<O>>,
     /// Their place went to this entry, which is another: they were not executed.
@@ -117,7 +117,7 @@ pub struct Settled<O> {
     pub unknown: Vec<Proposal<O>>,
 }
 
-impl<O> Default for Settled<O> {
+impl<O> Default for Settlement<O> {
     fn default() -> Self {
         Self {
             own: VecDeque::new(),
@@ -127,7 +127,7 @@ impl<O> Default for Settled<O> {
     }
 }
 
-impl<O> Settled<O> {
+impl<O> Settlement<O> {
     /// Takes what the entry of this index and term settles out of what waits. An entry that is cut off one
     /// log may still be committed from another one, so nothing is settled earlier.
     pub fn take(&mut self, proposals: &mut Proposals<O>, (index, term): (Index, Term)) {
@@ -201,7 +201,7 @@ mod tests {
         let of_term = [proposal(11, 0, 9), proposal(11, 1, 9), proposal(13, 0, 9)];
         let mut all = waiting(orphans, of_term);
         for (index, positions) in [(10, 2), (11, 3), (12, 2)] {
-            let mut settled = Settled::default();
+            let mut settled = Settlement::default();
             settled.take(&mut all, (Index(index), TERM));
             let displaced = if index == 11 { 2 } else { 0 };
             assert_eq!(settled.displaced.len(), displaced, "{index}");
@@ -220,7 +220,7 @@ mod tests {
     fn what_another_entry_displaced_was_not_executed_whatever_it_holds() {
         let orphans = [proposal(11, 0, 5), proposal(11, 1, 5), proposal(12, 0, 5)];
         let mut all = waiting(orphans, (0..3).map(|position| proposal(11, position, 7)));
-        let mut settled = Settled::default();
+        let mut settled = Settlement::default();
         settled.take(&mut all, (Index(11), Term(8)));
         assert!(settled.own.is_empty() && settled.unknown.is_empty());
         let expected = [(11, 0, 5), (11, 1, 5), (11, 0, 7), (11, 1, 7), (11, 2, 7)];
@@ -233,7 +233,7 @@ mod tests {
         let of_term = [(9, 0), (9, 1), (11, 1), (11, 2)]
             .map(|(index, position)| proposal(index, position, 7));
         let mut all = waiting([proposal(8, 3, 5)], of_term);
-        let mut settled = Settled::default();
+        let mut settled = Settlement::default();
         settled.take(&mut all, (Index(11), TERM));
         assert_eq!(places(&settled.unknown), [(8, 3, 5), (9, 0, 7), (9, 1, 7)]);
         assert!(settled.take_own(0).is_none());

@@ -1,7 +1,7 @@
 //! Reads that wait: for a read index round, for entries to be applied, or for time to answer them.
-use crate::asker::{Asker, Follower};
 use crate::forwarding::REQUEST_TIMEOUT;
 use crate::group::{Gate, Group};
+use crate::requester::{Follower, Requester};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, Refusal, Ticket};
 use quorumwire_interfaces::{Application, DataPlane, Index, Reason, counters};
@@ -147,7 +147,7 @@ impl<R> Reader<R> {
     }
 }
 
-impl<S: Application, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// A number for a question to the replica, or for somebody who waits for an answer of this group.
     pub fn next_ticket(&mut self) -> Ticket {
         self.last_ticket += 1;

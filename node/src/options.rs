@@ -164,7 +164,7 @@ impl ServerOptions {
 
     /// Checks every value and what they mean together.
     pub fn from_values(values: &[Value]) -> Result<Self, Refused> {
-        let given = Given(values);
+        let given = GivenValues(values);
         let options = Self {
             id: ReplicaId(given.number("id")?),
             dir: PathBuf::from(given.text("dir")?),
@@ -286,7 +286,7 @@ impl ServerOptions {
         }
     }
 
-    fn check_together(&self, given: &Given<'_>) -> Result<(), Refused> {
+    fn check_together(&self, given: &GivenValues<'_>) -> Result<(), Refused> {
         if self.lease > self.election_timeout {
             let allowed = format!(
                 "at most election-timeout-ms, which is {}",
@@ -382,7 +382,7 @@ impl ServerOptions {
     }
 
     /// Each port of one server needs an address of its own.
-    fn check_different(&self, given: &Given<'_>) -> Result<(), Refused> {
+    fn check_different(&self, given: &GivenValues<'_>) -> Result<(), Refused> {
         let plane_runs = self.plane != PlaneChoice::None;
         let is_udp = |name: &str| match name {
             "listen-plane" => plane_runs,
@@ -406,7 +406,7 @@ impl ServerOptions {
     }
 
     /// Beyond loopback, what is not encrypted and authenticated must be asked for by name.
-    fn check_exposed(&self, given: &Given<'_>) -> Result<(), Refused> {
+    fn check_exposed(&self, given: &GivenValues<'_>) -> Result<(), Refused> {
         if given.switch("insecure")? {
             return Ok(());
         }
@@ -463,7 +463,7 @@ impl ServerOptions {
     #[allow(clippy::unused_self)]
     fn check_reachable(
         &self,
-        given: &Given<'_>,
+        given: &GivenValues<'_>,
         name: &str,
         listen: SocketAddr,
         advertised: Option<&String>,
@@ -483,15 +483,15 @@ const MULTICAST_LOWEST: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 0);
 
 /// What is wrong with each value alone.
 fn faults_alone(values: &[Value]) -> impl Iterator<Item = Refused> {
-    let given = Given(values);
+    let given = GivenValues(values);
     let names = values.iter().map(|value| value.spec.name);
     names.filter_map(move |name| given.check_alone(name).err())
 }
 
 /// The values of all options, to be read one by one.
-struct Given<'a>(&'a [Value]);
+struct GivenValues<'a>(&'a [Value]);
 
-impl Given<'_> {
+impl GivenValues<'_> {
     fn value(&self, name: &str) -> &Value {
         let value = self.0.iter().find(|value| value.spec.name == name);
         value.unwrap_or_else(|| panic!("{name} is an option of the table"))

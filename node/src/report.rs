@@ -1,6 +1,6 @@
 //! What a replica tells about itself: the body of `GET /v1/status`, the source of `/metrics` and of
 //! `quorumwire status`. Plain data; field names are part of the public interface.
-use crate::stage::Far;
+use crate::stage::Progress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -312,7 +312,7 @@ impl FollowerReport {
     #[must_use]
     pub fn snapshot_in_words(&self) -> Option<String> {
         let (done, total) = (self.snapshot_sent_bytes, self.snapshot_bytes);
-        let far = Far::of_bytes("is being sent a snapshot", done, total);
+        let far = Progress::of_bytes("is being sent a snapshot", done, total);
         self.in_snapshot.then(|| far.in_words())
     }
 }
@@ -332,7 +332,7 @@ impl IncomingReport {
     /// In one line, for people.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let far = Far::of_bytes("", self.done_bytes, self.total_bytes);
+        let far = Progress::of_bytes("", self.done_bytes, self.total_bytes);
         format!("{}{}", self.what, far.in_words())
     }
 }

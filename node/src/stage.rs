@@ -7,7 +7,7 @@ use std::time::Duration;
 /// What is over sooner is not talked about.
 pub const SILENT_FOR: Duration = Duration::from_secs(2);
 
-/// What the figures of [`Far`] count.
+/// What the figures of [`Progress`] count.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Unit {
     /// Nothing: it is not known how far it is.
@@ -21,7 +21,7 @@ enum Unit {
 
 /// How far something is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Far {
+pub struct Progress {
     /// What is being done; empty: nothing yet.
     pub what: &'static str,
     /// So much of it is done.
@@ -31,7 +31,7 @@ pub struct Far {
     unit: Unit,
 }
 
-impl Far {
+impl Progress {
     /// This much of so many bytes.
     #[must_use]
     pub const fn of_bytes(what: &'static str, done: u64, total: u64) -> Self {
@@ -71,36 +71,36 @@ impl Far {
 
 /// How far the work of one thread is, for others to look at.
 #[derive(Debug, Default)]
-pub struct Stage(Mutex<Far>);
+pub struct Stage(Mutex<Progress>);
 
 impl Stage {
     /// Something is done from now on of which it is not known how far it is.
     pub fn begins(&self, what: &'static str) {
-        self.set(Far {
+        self.set(Progress {
             what,
-            ..Far::default()
+            ..Progress::default()
         });
     }
 
     /// It is as far as this.
-    pub fn set(&self, far: Far) {
+    pub fn set(&self, far: Progress) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = far;
     }
 
     /// How far it is now.
-    pub fn far(&self) -> Far {
+    pub fn far(&self) -> Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Something that bytes go through, and who is told how many have.
-pub struct Told<T, F> {
+pub struct MeteredStream<T, F> {
     inner: T,
     bytes: u64,
     tell: F,
 }
 
-impl<T, F: FnMut(u64)> Told<T, F> {
+impl<T, F: FnMut(u64)> MeteredStream<T, F> {
     /// Nothing has gone through yet.
     pub const fn new(inner: T, tell: F) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl<T, F: FnMut(u64)> Told<T, F> {
     }
 }
 
-impl<T: Read, F: FnMut(u64)> Read for Told<T, F> {
+impl<T: Read, F: FnMut(u64)> Read for MeteredStream<T, F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.count(read);
@@ -124,7 +124,7 @@ impl<T: Read, F: FnMut(u64)> Read for Told<T, F> {
     }
 }
 
-impl<T: Write, F: FnMut(u64)> Write for Told<T, F> {
+impl<T: Write, F: FnMut(u64)> Write for MeteredStream<T, F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.count(written);
@@ -183,13 +183,13 @@ mod tests {
     fn it_is_said_in_words_how_far_something_is() {
         let stage = Stage::default();
         assert_eq!(stage.far().in_words(), "");
-        stage.set(Far::of_bytes("reading the log", 12 << 20, 340 << 20));
+        stage.set(Progress::of_bytes("reading the log", 12 << 20, 340 << 20));
         assert_eq!(stage.far().in_words(), "reading the log: 12 of 340 MiB");
-        stage.set(Far::of_bytes("writing the data", 5 << 20, 0));
+        stage.set(Progress::of_bytes("writing the data", 5 << 20, 0));
         assert_eq!(stage.far().in_words(), "writing the data: 5 MiB");
         stage.begins("syncing the data");
         assert_eq!(stage.far().in_words(), "syncing the data");
-        let far = Far::of_entries("carrying out the log", 5, 7);
+        let far = Progress::of_entries("carrying out the log", 5, 7);
         stage.set(far);
         assert_eq!(stage.far(), far);
         assert_eq!(far.in_words(), "carrying out the log: 5 of 7 entries");

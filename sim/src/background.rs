@@ -1,7 +1,7 @@
 //! What disks and snapshot threads do for a process, and what it makes of that; and what operators ask
 //! of it.
 use crate::fault::{Change, Class, Moment};
-use crate::journal::Written;
+use crate::journal::WriteOutcome;
 use crate::machine::{Arrival, GROUP, Machine, Process, Replicated, SnapshotEvent, SnapshotJob};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
@@ -42,12 +42,12 @@ impl World {
         }
         let was_full = process.group.is_full;
         match process.journal.write(&mut machine.durable) {
-            Written::Done => {
+            WriteOutcome::Done => {
                 process.group.is_full = false;
                 self.reached(place, Moment::Persisted);
                 self.arrive(place, Arrival::Log);
             }
-            Written::Full => {
+            WriteOutcome::Full => {
                 process.group.is_full = true;
                 if !was_full {
                     self.counts.hit(Class::F14DiskFull);
@@ -57,7 +57,7 @@ impl World {
                 self.queue.set(self.now + wait, Event::LogDone(place, run));
                 self.hand_over_if_full(place);
             }
-            Written::Failed(problem) => {
+            WriteOutcome::Failed(problem) => {
                 let line = format!("the log failed: {problem}");
                 self.say(place, &line);
                 self.log_failed(place);

@@ -110,7 +110,7 @@ impl Checks {
         let replica = &process.group.replica;
         let (peer, seen, term) = (machine.peer, process.seen, replica.term());
         if let (Some(fast), Some(plane)) = (replica.fast_term(), &process.group.plane) {
-            let moves = plane.place().term();
+            let moves = plane.data_plane().term();
             self.require((fast.term, moves) == (term, term), || {
                 format!(
                     "I11: {peer:?} is in term {term}, fast in {}, its plane moves {moves}",
@@ -365,7 +365,7 @@ impl Checks {
         self.require(said.is_none_or(|said| said <= term), || {
             format!("I11: the plane of {peer:?} acknowledges {index} in term {term} after {said:?}")
         });
-        let Some(plane) = machine.plane().map(Plane::place) else {
+        let Some(plane) = machine.plane().map(Plane::data_plane) else {
             return;
         };
         let registers = plane.registers();

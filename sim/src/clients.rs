@@ -7,7 +7,7 @@ use crate::spelling::{self, Spelling};
 use crate::world::{Event, World};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::Ticket;
-use quorumwire_group::{Gate, Reader, Submitted};
+use quorumwire_group::{Gate, Reader, SubmitOutcome};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
@@ -25,7 +25,7 @@ pub const NOBODY: u32 = u32::MAX;
 
 /// One operation, as its client knows it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct ClientOperation {
     /// Who; [`MANY`]: one of those that do not wait for one answer before they ask again.
     pub client: u16,
     /// Of these: which one.
@@ -50,7 +50,7 @@ pub struct Asked {
 
 /// What a server tells a client.
 #[derive(Clone, Copy, Debug)]
-pub enum Told {
+pub enum ServerReply {
     /// It is done; the number is the one to use for a cas.
     Done(Answer, u64),
     /// It was not done and never will be; who leads, perhaps.
@@ -89,7 +89,7 @@ impl World {
         let unique = self.clients[place].saw.map_or(0, |saw| saw.2);
         let id = u32::try_from(self.asked.len()).unwrap_or(NOBODY - 1);
         let spelling = self.random.pick(&SPELLINGS).unwrap_or(Spelling::Classic);
-        self.asked.push(Asked {
+        self.asked.push(ClientOperation {
             client: number,
             burst: 0,
             key,
@@ -136,7 +136,7 @@ impl World {
     }
 
     /// A client hears what became of its operation.
-    pub fn client_hears(&mut self, operation: u32, told: Told) {
+    pub fn client_hears(&mut self, operation: u32, told: ServerReply) {
         let now = self.now;
         let Some(asked) = self.asked.get_mut(operation as usize) else {
             return;
@@ -147,7 +147,7 @@ impl World {
             return; // it has gone on
         }
         match told {
-            Told::Done(answer, unique) => {
+            ServerReply::Done(answer, unique) => {
                 asked.outcome = Some((now, answer));
                 self.counts.answered += 1;
                 if let Some(outcome) = spelling::outcome(asked, answer) {
@@ -161,34 +161,34 @@ impl World {
                 let saw = value.filter(|_| unique > 0);
                 self.clients[place].saw = saw.map(|value| (asked.key, value, unique));
             }
-            Told::NotDone(leader) => {
+            ServerReply::NotDone(leader) => {
                 asked.withdrawn = true;
                 let machines = self.machines.len() as u64;
                 let guess = usize::try_from(self.random.below(machines)).unwrap_or(0);
                 let known = leader.map(usize::from).filter(|l| *l < self.machines.len());
                 self.clients[place].asks = known.unwrap_or(guess);
             }
-            Told::Unknown => self.counts.see("outcome unknown"),
+            ServerReply::Unknown => self.counts.see("outcome unknown"),
         }
         self.clients[place].waits_for = None;
         let think = match told {
-            Told::NotDone(Some(_)) => MILLISECOND,
-            Told::NotDone(None) => 20 * MILLISECOND,
-            Told::Done(..) | Told::Unknown => self.plan.settings.think,
+            ServerReply::NotDone(Some(_)) => MILLISECOND,
+            ServerReply::NotDone(None) => 20 * MILLISECOND,
+            ServerReply::Done(..) | ServerReply::Unknown => self.plan.settings.think,
         };
         let think = self.random.between(think / 4, think * 2);
         self.queue.set(now + think, Event::Client(number));
     }
 
     /// Sends a client what it is told.
-    pub fn answer(&mut self, place: usize, operation: u32, told: Told) {
+    pub fn answer(&mut self, place: usize, operation: u32, told: ServerReply) {
         if operation == NOBODY {
             return;
         }
         if self.asked[operation as usize].client == MANY {
             return self.pipe_hears(place, operation, told);
         }
-        if matches!(told, Told::Done(..)) {
+        if matches!(told, ServerReply::Done(..)) {
             self.reached(place, Moment::Answered);
         }
         let delay = self.random.between(20, 400) * MICROSECOND;
@@ -219,12 +219,12 @@ impl World {
             })
         });
         match submitted {
-            Some(Submitted::Pending) => {}
-            Some(Submitted::NoRoom) => {
+            Some(SubmitOutcome::Pending) => {}
+            Some(SubmitOutcome::NoRoom) => {
                 self.counts.see("write refused as busy"); // a server lets it wait
                 self.refuse(place, operation);
             }
-            Some(Submitted::Refused(_)) | None => self.refuse(place, operation),
+            Some(SubmitOutcome::Refused(_)) | None => self.refuse(place, operation),
         }
     }
 
@@ -258,12 +258,12 @@ impl World {
                 })
             });
             match submitted {
-                Some(Submitted::Pending) => {}
-                Some(Submitted::NoRoom) => {
+                Some(SubmitOutcome::Pending) => {}
+                Some(SubmitOutcome::NoRoom) => {
                     self.counts.hit(crate::fault::Class::F30Overload);
                     break;
                 }
-                Some(Submitted::Refused(_)) | None => break,
+                Some(SubmitOutcome::Refused(_)) | None => break,
             }
         }
     }
@@ -274,7 +274,7 @@ impl World {
         let leader = process.and_then(|process| process.group.replica.leader());
         let me = self.machines[place].peer.id;
         let leader = leader.filter(|leader| *leader != me).map(|leader| leader.0);
-        self.answer(place, operation, Told::NotDone(leader));
+        self.answer(place, operation, ServerReply::NotDone(leader));
     }
 
     fn serve_read(&mut self, place: usize, operation: u32) {
@@ -374,7 +374,7 @@ impl World {
     }
 
     /// What the state machine shows now.
-    pub fn read_now(&mut self, place: usize, operation: u32) -> Option<Told> {
+    pub fn read_now(&mut self, place: usize, operation: u32) -> Option<ServerReply> {
         let machine = &mut self.machines[place];
         let (peer, asked) = (machine.peer, self.asked[operation as usize]);
         let process = machine.process.as_mut()?;
@@ -383,7 +383,7 @@ impl World {
         let applied = process.group.applied;
         self.checks.answers_read(peer, applied, asked.needed);
         match read {
-            Ok((value, unique)) => Some(Told::Done(Answer::Value(value), unique)),
+            Ok((value, unique)) => Some(ServerReply::Done(Answer::Value(value), unique)),
             Err(text) => {
                 let violation = || format!("I6: {:?} is answered {text:?}", asked.operation);
                 self.checks.require(false, violation);

@@ -1,11 +1,11 @@
 //! A simulated process as what drives a group: how it does what the group wants done, what that is to be like
 //! where the world decides, and what is judged on the way.
-use crate::clients::{MANY, NOBODY, Told};
+use crate::clients::{MANY, NOBODY, ServerReply};
 use crate::fault::Moment;
 use crate::machine::{Group, Origin, SnapshotJob};
 use crate::network::Saying;
 use crate::outcomes;
-use crate::plane::{Place, tell_lineage};
+use crate::plane::{SimulatedPlane, tell_lineage};
 use crate::spelling;
 use crate::spelling::value_stored;
 use crate::state::State;
@@ -16,7 +16,8 @@ use quorumwire_control::{
     RoleChange, Ticket,
 };
 use quorumwire_group::{
-    self as group, Applied, Driver, FollowerRead, Proposal, ReadState, Returned, Said,
+    self as group, AnswerKind, AppliedCommand, Driver, FollowerRead, ForwardResult, Proposal,
+    ReadState,
 };
 use quorumwire_interfaces::{Executed, Index, Lineage, Reason, ReplicaId, Term};
 use quorumwire_kv::Command;
@@ -58,8 +59,8 @@ impl World {
 
 impl Driver for Host<'_> {
     type Application = State;
-    type Asker = Origin;
-    type Plane = Place;
+    type Requester = Origin;
+    type Plane = SimulatedPlane;
     type Error = Infallible;
 
     fn group(&mut self) -> Option<&mut Group> {
@@ -166,7 +167,7 @@ impl Driver for Host<'_> {
         let (behind, requests) = (plane.brought.behind.len(), plane.brought.requests.len());
         counts.see_many("asked for what no ring holds", behind as u64);
         counts.see_many("plane left a request to software", requests as u64);
-        if plane.place().failed {
+        if plane.data_plane().failed {
             self.drive(|group| group.step(Input::PlaneFailed));
         }
     }
@@ -227,7 +228,7 @@ impl Driver for Host<'_> {
         }
     }
 
-    fn note_applied(&mut self, index: Index, applied: &Applied<'_, Origin>, reply: &[u8]) {
+    fn note_applied(&mut self, index: Index, applied: &AppliedCommand<'_, Origin>, reply: &[u8]) {
         self.replies.extend_from_slice(reply);
         self.note_command(index, applied);
     }
@@ -240,8 +241,8 @@ impl Driver for Host<'_> {
         });
     }
 
-    fn note_answered(&mut self, proposal: &Proposal<Origin>, said: Said) {
-        if said == Said::Repeated && matches!(proposal.origin, Origin::Plane(_)) {
+    fn note_answered(&mut self, proposal: &Proposal<Origin>, said: AnswerKind) {
+        if said == AnswerKind::Repeated && matches!(proposal.origin, Origin::Plane(_)) {
             self.world.counts.see("repeated, answered from the session");
         }
     }
@@ -253,7 +254,7 @@ impl Driver for Host<'_> {
         }
     }
 
-    fn answer_here(&mut self, origin: Origin, said: Said, reply: &[u8]) {
+    fn answer_here(&mut self, origin: Origin, said: AnswerKind, reply: &[u8]) {
         let Origin::Operation(operation) = origin else {
             panic!("{origin:?} is not here");
         };
@@ -262,18 +263,18 @@ impl Driver for Host<'_> {
         }
         let asked = self.world.asked[operation as usize];
         let told = match said {
-            Said::Refused(reason) => match reason.executed() {
-                Executed::No => Some(Told::NotDone(None)),
-                Executed::Yes | Executed::Unknown => Some(Told::Unknown),
+            AnswerKind::Refused(reason) => match reason.executed() {
+                Executed::No => Some(ServerReply::NotDone(None)),
+                Executed::Yes | Executed::Unknown => Some(ServerReply::Unknown),
             },
-            Said::Answer | Said::Repeated if asked.operation == Operation::Get => {
+            AnswerKind::Answer | AnswerKind::Repeated if asked.operation == Operation::Get => {
                 let key = format!("key{}", asked.key);
                 let value = spelling::value_of(&asked, &key, operation, reply);
-                value.map(|(value, unique)| Told::Done(Answer::Value(value), unique))
+                value.map(|(value, unique)| ServerReply::Done(Answer::Value(value), unique))
             }
-            Said::Answer | Said::Repeated => {
+            AnswerKind::Answer | AnswerKind::Repeated => {
                 let answer = spelling::answer_of(&asked, operation, reply);
-                answer.map(|answer| Told::Done(answer, 0))
+                answer.map(|answer| ServerReply::Done(answer, 0))
             }
         };
         let what = asked.operation;
@@ -285,10 +286,10 @@ impl Driver for Host<'_> {
         }
     }
 
-    fn take_returned(&mut self, returned: Returned<Origin>, reply: &[u8]) {
+    fn take_returned(&mut self, returned: ForwardResult<Origin>, reply: &[u8]) {
         match returned {
-            Returned::Answered(forward, said) => {
-                if let Said::Refused(reason) = said {
+            ForwardResult::Answered(forward, said) => {
+                if let AnswerKind::Refused(reason) = said {
                     self.world.counts.see(match reason.executed() {
                         Executed::No => "refused by the leader it was passed on to",
                         Executed::Yes | Executed::Unknown => "passed on, outcome unknown",
@@ -296,7 +297,7 @@ impl Driver for Host<'_> {
                 }
                 self.answer_here(forward.origin, said, reply);
             }
-            Returned::Again {
+            ForwardResult::Again {
                 forward,
                 number,
                 at_once,
@@ -366,7 +367,7 @@ impl Driver for Host<'_> {
 
 impl Host<'_> {
     /// Judges and counts a command that was carried out.
-    fn note_command(&mut self, index: Index, applied: &Applied<'_, Origin>) {
+    fn note_command(&mut self, index: Index, applied: &AppliedCommand<'_, Origin>) {
         let (world, first) = (&mut *self.world, self.is_first);
         let payload = applied.command.payload();
         match applied.command.kind() {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use quorumwire_control::{Peer, Ticket};
 use quorumwire_group::{
     self as group, Driver as _, Effect, Follower, FollowerRead, ForwardKind, PassedOn, ReadState,
-    Submitted,
+    SubmitOutcome,
 };
 use quorumwire_linearizability::history::Operation;
 
@@ -35,7 +35,7 @@ impl World {
     }
 
     /// Passes a request on; the number that it has then. The error is what to do with it instead.
-    pub fn send_to_leader(&mut self, place: usize, operation: u32) -> Result<u64, Submitted> {
+    pub fn send_to_leader(&mut self, place: usize, operation: u32) -> Result<u64, SubmitOutcome> {
         let (kind, bytes) = match self.asked[operation as usize].operation {
             Operation::Get => {
                 let known = self.checks.known_upto();
@@ -52,9 +52,9 @@ impl World {
             let leader = group.leader_to_ask()?;
             group
                 .forward(leader, Origin::Operation(operation), kind, bytes)
-                .ok_or(Submitted::NoRoom)
+                .ok_or(SubmitOutcome::NoRoom)
         });
-        let sent = sent.unwrap_or(Err(Submitted::NoRoom));
+        let sent = sent.unwrap_or(Err(SubmitOutcome::NoRoom));
         if sent.is_ok() {
             self.counts.see(match kind {
                 ForwardKind::Read => "read passed on",

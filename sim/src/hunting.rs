@@ -1,7 +1,7 @@
 //! Hunts planted bugs on all threads and prints what became of each. It decides no verdict on a seed.
 use crate::output::{answer, complain};
 use crate::{Options, refuse};
-use quorumwire_sim::mutants::{Effort, Hunted, OtherTests, SEEDS_MAX, all, hunt, is_sound};
+use quorumwire_sim::mutants::{Effort, HuntResult, OtherTests, SEEDS_MAX, all, hunt, is_sound};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -78,8 +78,8 @@ pub fn hunt_all(name: &str, options: &Options) -> ExitCode {
 }
 
 /// One line of the table.
-fn show(hunted: &Hunted, noticed: Option<&str>, tally: &Tally) {
-    let Hunted {
+fn show(hunted: &HuntResult, noticed: Option<&str>, tally: &Tally) {
+    let HuntResult {
         name,
         killed,
         kills,

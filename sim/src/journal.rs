@@ -129,7 +129,7 @@ struct Note {
 }
 
 /// What became of a batch.
-pub enum Written {
+pub enum WriteOutcome {
     /// It is on disk.
     Done,
     /// There is no room; it waits.
@@ -243,18 +243,18 @@ impl Journal {
     }
 
     /// The disk does the batch.
-    pub fn write(&mut self, durable: &mut Durable) -> Written {
+    pub fn write(&mut self, durable: &mut Durable) -> WriteOutcome {
         let Some(wal) = &mut self.wal else {
-            return Written::Done;
+            return WriteOutcome::Done;
         };
         if !self.batch.is_empty() {
             match wal.write(&self.batch) {
                 Ok(()) => {}
                 Err(WalError::DiskFull { .. } | WalError::NoDescriptor) => {
                     self.compact_log();
-                    return Written::Full;
+                    return WriteOutcome::Full;
                 }
-                Err(WalError::Failed(problem)) => return Written::Failed(problem),
+                Err(WalError::Failed(problem)) => return WriteOutcome::Failed(problem),
             }
         }
         self.persisted = self.batch.last().map_or(self.persisted, |job| job.ticket);
@@ -271,7 +271,7 @@ impl Journal {
         }
         self.compact_log();
         self.writing = false;
-        Written::Done
+        WriteOutcome::Done
     }
 
     fn compact_log(&mut self) {

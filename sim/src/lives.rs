@@ -31,11 +31,11 @@ const APART_MS: u64 = 1_000;
 /// What has been seen of the items.
 #[derive(Clone, Debug, Default)]
 pub struct Lives {
-    seen: [Option<Seen>; LIVES],
+    seen: [Option<LifeSeen>; LIVES],
     /// What the items were given that the log has come to.
-    given: [Option<Given>; LIVES],
+    given: [Option<LifeWrite>; LIVES],
     /// What those are given that it has not come to.
-    written: VecDeque<Given>,
+    written: VecDeque<LifeWrite>,
     /// As many were written.
     writes: u32,
     /// The newest term that somebody led.
@@ -46,7 +46,7 @@ pub struct Lives {
 
 /// What has been seen of one.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct LifeSeen {
     /// The number of the command that wrote it.
     unique: u64,
     is_gone: bool,
@@ -54,7 +54,7 @@ struct Seen {
 
 /// What one write gave an item.
 #[derive(Clone, Copy, Debug)]
-struct Given {
+struct LifeWrite {
     /// The number of the write, which the item keeps as its flags.
     write: u32,
     /// Who wrote it, and when.
@@ -141,7 +141,7 @@ impl World {
         let is_back = seen.is_some_and(|it| it.is_gone && unique <= it.unique);
         if seen.is_none_or(|it| it.unique != unique) {
             let is_gone = false;
-            *seen = Some(Seen { unique, is_gone });
+            *seen = Some(LifeSeen { unique, is_gone });
         }
         let violation = || format!("I17: life{number} of {unique} was missed, and is back");
         self.checks.require(!is_back, violation);
@@ -232,7 +232,7 @@ impl World {
 
     /// What the next write gives this item. Half of them last until a point of time, which is one of the
     /// writer's clock.
-    fn give_life(&self, place: usize, number: usize) -> (Option<Given>, Exptime) {
+    fn give_life(&self, place: usize, number: usize) -> (Option<LifeWrite>, Exptime) {
         let machine = &self.machines[place];
         let wall = machine.wall(self.now);
         let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(0);
@@ -255,7 +255,7 @@ impl World {
             (true, false) => told * 1_000,
         };
         let end = end_ms * MILLISECOND;
-        let given = Given {
+        let given = LifeWrite {
             write: self.lives.writes,
             place,
             at: self.now,
@@ -286,7 +286,7 @@ impl World {
     }
 
     /// A life as it begins, if it can be judged: what a machine carries out first gives it.
-    fn begun(&self, place: usize, mut given: Given) -> Option<Given> {
+    fn begun(&self, place: usize, mut given: LifeWrite) -> Option<LifeWrite> {
         let process = self.machines[place].process.as_ref()?;
         let set_at = self.machines[given.place].wall_set_at;
         // A point of time is one of the wall clock as the last tick before the write shows it.

@@ -5,20 +5,20 @@ use crate::disk::ForgetfulDisk;
 use crate::journal::{Durable, Journal};
 use crate::pipes::Pipe;
 use crate::plan::{Durability, LEASES, LINEAGES, Settings};
-use crate::plane::{Place, Plane};
+use crate::plane::{Plane, SimulatedPlane};
 use crate::planted::mutant;
 use crate::queue::{MILLISECOND, Nanos};
 use crate::random::mix;
 use crate::state::State;
 use quorumwire_control::{
-    Config, Message, Now, Peer, Promise, Replica, SnapshotMeta, Stored, Ticket,
+    Config, Message, Now, Peer, PersistedState, Promise, Replica, SnapshotMeta, Ticket,
 };
-use quorumwire_group::{AnswerTo, Asker, Follower, PassedOn, PlaneClient};
+use quorumwire_group::{AnswerTo, Follower, PassedOn, PlaneClient, Requester};
 use quorumwire_interfaces::{
     Frozen, GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term,
 };
 use quorumwire_sessions::Sessions;
-use quorumwire_storage::{self as storage, FaultyDisk, MemoryDisk, Opened, Snapshots};
+use quorumwire_storage::{self as storage, FaultyDisk, MemoryDisk, OpenFolder, Snapshots};
 use quorumwire_wire::SnapshotHead;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use std::time::Duration;
 pub type Replicated = Sessions<State>;
 
 /// One replicated log, as it stands in a process here.
-pub type Group = quorumwire_group::Group<State, Origin, Place>;
+pub type Group = quorumwire_group::Group<State, Origin, SimulatedPlane>;
 
 /// The one group.
 pub const GROUP: GroupId = GroupId(0);
@@ -202,7 +202,7 @@ impl From<Follower> for Origin {
     }
 }
 
-impl Asker for Origin {
+impl Requester for Origin {
     /// The operation.
     type Reader = u32;
 
@@ -244,12 +244,12 @@ pub struct Process {
     /// When it last tried to hand leadership over because its disk is full.
     pub handed_over_full_at: Option<Nanos>,
     /// What the checks last saw of it.
-    pub seen: Seen,
+    pub seen: LastLook,
 }
 
 /// What the checks last saw of a process.
 #[derive(Clone, Copy, Default)]
-pub struct Seen {
+pub struct LastLook {
     /// Its term.
     pub term: Term,
     /// Its commit index.
@@ -379,7 +379,7 @@ impl Machine {
             Ok(store) => store,
             Err(problem) => return Start::Later(problem),
         };
-        let stored = Stored::read(
+        let stored = PersistedState::read(
             &ready.stored.hard_state,
             ready.stored.snapshot.as_ref(),
             ready.stored.entries,
@@ -422,7 +422,7 @@ impl Machine {
         let mut group = Group::new(id, replica, store, now, self.wall(time));
         let lineage = group.replica.lineage_in_log();
         group.plane = plane.map(|mut plane| {
-            plane.place_mut().set_lineage(lineage);
+            plane.data_plane_mut().set_lineage(lineage);
             plane
         });
         group.store.inner_mut().is_older = is_older;
@@ -449,7 +449,7 @@ impl Machine {
 
     /// It holds nothing and was a member in a life before this one. A life that was listed and holds nothing
     /// has lost nothing: it was listed by what never became durable.
-    fn has_forgotten(&self, stored: &Stored) -> bool {
+    fn has_forgotten(&self, stored: &PersistedState) -> bool {
         let holds_nothing = stored.snapshot.is_none() && stored.entries.is_empty();
         let was_another = self.mark.is_some_and(|life| life != self.peer.incarnation);
         holds_nothing && was_another
@@ -532,7 +532,7 @@ impl Machine {
                     .group
                     .plane
                     .as_ref()
-                    .is_some_and(|p| p.place().holds(index, term));
+                    .is_some_and(|p| p.data_plane().holds(index, term));
                 in_plane
                     || replica.term_at(index) == Some(term)
                     || index <= replica.snapshot_index()
@@ -590,15 +590,15 @@ impl Machine {
         let new_life = self.next_life(settings);
         let of_folder = self.of_folder(settings, new_life);
         let opened = match settings.durability {
-            Durability::Memory => storage::open_memory(disk, &of_folder).map(Opened::Ready),
+            Durability::Memory => storage::open_memory(disk, &of_folder).map(OpenFolder::Ready),
             Durability::Sync => storage::open(disk, of_folder),
         };
         match opened.map_err(|error| error.to_string())? {
-            Opened::Ready(ready) => Ok(Begun {
+            OpenFolder::Ready(ready) => Ok(Begun {
                 ready,
                 damaged: false,
             }),
-            Opened::Damaged(folder) => {
+            OpenFolder::Damaged(folder) => {
                 self.mark.get_or_insert(Incarnation(0));
                 let life = self.next_life(settings);
                 let ready = folder.start_over(life).map_err(|error| error.to_string())?;
@@ -611,7 +611,7 @@ impl Machine {
     }
 
     /// What was durable and is not there any more, in the same life.
-    fn missing(&self, stored: &Stored, forgot: bool) -> Option<String> {
+    fn missing(&self, stored: &PersistedState, forgot: bool) -> Option<String> {
         if forgot {
             return None;
         }
@@ -703,7 +703,7 @@ impl Process {
             removal: None,
             looked_for_late_at: 0,
             handed_over_full_at: None,
-            seen: Seen::default(),
+            seen: LastLook::default(),
         }
     }
 }

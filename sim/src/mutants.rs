@@ -209,7 +209,7 @@ pub struct Effort {
 
 /// What became of a planted bug.
 #[derive(Clone, Debug)]
-pub struct Hunted {
+pub struct HuntResult {
     /// Which.
     pub name: &'static str,
     /// The first seed that noticed it, and how; `None`: none did.
@@ -231,8 +231,8 @@ pub fn is_sound(seed: u64) -> bool {
 
 /// Runs seeds against the bug, on this thread. The caller knows that the counted ones are sound.
 #[must_use]
-pub fn hunt(name: &'static str, effort: Effort) -> Hunted {
-    let mut hunted = Hunted {
+pub fn hunt(name: &'static str, effort: Effort) -> HuntResult {
+    let mut hunted = HuntResult {
         name,
         killed: None,
         kills: 0,

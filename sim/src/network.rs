@@ -6,7 +6,7 @@ use crate::queue::{MICROSECOND, Nanos};
 use crate::random::Random;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Body, Message, Peer};
-use quorumwire_group::Heard;
+use quorumwire_group::GroupMessage;
 use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::prost::Message as _;
 use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, RECORD_HEADER_BYTES, encode_frame};
@@ -376,7 +376,9 @@ impl Network {
         };
         counts.hit(class);
         let heard = from_frame(frame.freeze());
-        heard.is_some_and(|(message, attachment)| Heard::from_proto(message, attachment).is_ok())
+        heard.is_some_and(|(message, attachment)| {
+            GroupMessage::from_proto(message, attachment).is_ok()
+        })
     }
 }
 

@@ -1,11 +1,11 @@
 //! Connections of clients that send ahead: what waits on one, in order. What may be done with it, the group
 //! says.
-use crate::clients::{MANY, Told};
+use crate::clients::{MANY, ServerReply};
 use crate::machine::Origin;
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
 use quorumwire_control::Ticket;
-use quorumwire_group::{Around, BeginRead, ReadState, ReadStep, Reader, Said, Submitted};
+use quorumwire_group::{AnswerKind, Around, BeginRead, ReadState, ReadStep, Reader, SubmitOutcome};
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_linearizability::history::{Answer, Operation};
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ struct Slot {
     operation: u32,
     /// Of a read.
     state: Option<ReadState>,
-    told: Option<Told>,
+    told: Option<ServerReply>,
 }
 
 impl Pipe {
@@ -136,7 +136,7 @@ impl World {
     }
 
     /// A request of such a client is answered, or never will be.
-    pub fn pipe_hears(&mut self, place: usize, operation: u32, told: Told) {
+    pub fn pipe_hears(&mut self, place: usize, operation: u32, told: ServerReply) {
         let Some(burst) = self.burst_of(operation) else {
             return;
         };
@@ -146,15 +146,15 @@ impl World {
         }
         let slots = self.pipe(place, burst).map(|pipe| &mut pipe.slots);
         let of_this = |slot: &&mut Slot| slot.operation == operation;
-        let unknown = Said::Refused(Reason::OutcomeUnknown);
+        let unknown = AnswerKind::Refused(Reason::OutcomeUnknown);
         let mut ended = 0;
         if let Some(slots) = slots
-            && matches!(told, Told::Unknown)
+            && matches!(told, ServerReply::Unknown)
             && unknown.ends_reads_in_front()
         {
             let in_front = slots.iter_mut().take_while(|it| it.operation != operation);
             for read in in_front.filter(|it| it.state.is_some() && it.told.is_none()) {
-                read.told = Some(Told::NotDone(None));
+                read.told = Some(ServerReply::NotDone(None));
                 ended += 1;
             }
         }
@@ -248,19 +248,19 @@ impl World {
                         })
                     });
                     match submitted {
-                        Some(Submitted::Pending) => Ok(None),
-                        other => Err(other.unwrap_or(Submitted::NoRoom)),
+                        Some(SubmitOutcome::Pending) => Ok(None),
+                        other => Err(other.unwrap_or(SubmitOutcome::NoRoom)),
                     }
                 }
             }
         };
         let (state, told) = match taken {
             Ok(state) => (state, None),
-            Err(Submitted::Refused(_)) if is_read => {
-                (Some(ReadState::ANEW), Some(Told::NotDone(None)))
+            Err(SubmitOutcome::Refused(_)) if is_read => {
+                (Some(ReadState::ANEW), Some(ServerReply::NotDone(None)))
             }
-            Err(Submitted::Refused(_)) => (None, Some(Told::NotDone(None))),
-            Err(Submitted::NoRoom | Submitted::Pending) => {
+            Err(SubmitOutcome::Refused(_)) => (None, Some(ServerReply::NotDone(None))),
+            Err(SubmitOutcome::NoRoom | SubmitOutcome::Pending) => {
                 self.attend_after(place, burst, AGAIN);
                 return false;
             }
@@ -316,7 +316,7 @@ impl World {
                 told.is_some()
             }
             ReadStep::Refuse(_) => {
-                self.pipe_hears(place, operation, Told::NotDone(None));
+                self.pipe_hears(place, operation, ServerReply::NotDone(None));
                 true
             }
             ReadStep::Wait(index) => {
@@ -342,10 +342,10 @@ impl World {
                     Ok(number) => {
                         self.set_front_state(place, burst, ReadState::Forwarded(number));
                     }
-                    Err(Submitted::Refused(_)) => {
-                        self.pipe_hears(place, operation, Told::NotDone(None));
+                    Err(SubmitOutcome::Refused(_)) => {
+                        self.pipe_hears(place, operation, ServerReply::NotDone(None));
                     }
-                    Err(Submitted::NoRoom | Submitted::Pending) => {
+                    Err(SubmitOutcome::NoRoom | SubmitOutcome::Pending) => {
                         self.attend_after(place, burst, AGAIN);
                     }
                 }
@@ -364,15 +364,15 @@ impl World {
 
     /// The client is told, in the order in which it asked. A read shows the last write in front of it: nobody
     /// else writes its key.
-    fn pipe_client_hears(&mut self, burst: u32, operation: u32, told: Told) {
+    fn pipe_client_hears(&mut self, burst: u32, operation: u32, told: ServerReply) {
         let now = self.now;
         let asked = &mut self.asked[operation as usize];
         match told {
-            Told::Done(answer, _) => asked.outcome = Some((now, answer)),
-            Told::NotDone(_) => asked.withdrawn = true,
-            Told::Unknown => {}
+            ServerReply::Done(answer, _) => asked.outcome = Some((now, answer)),
+            ServerReply::NotDone(_) => asked.withdrawn = true,
+            ServerReply::Unknown => {}
         }
-        let Told::Done(Answer::Value(value), _) = told else {
+        let ServerReply::Done(Answer::Value(value), _) = told else {
             return;
         };
         self.counts.see("read between writes of one client");

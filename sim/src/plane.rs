@@ -42,10 +42,10 @@ impl Outbox for Outgoing {
 }
 
 /// The plane of one process, as its group has it.
-pub type Plane = quorumwire_group::Plane<Origin, Place>;
+pub type Plane = quorumwire_group::Plane<Origin, SimulatedPlane>;
 
-/// Where the plane of one process runs: the real engine between a network that is simulated and its host.
-pub struct Place {
+/// The data plane of one process: the real engine between a network that is simulated and its host.
+pub struct SimulatedPlane {
     /// The common case.
     pub engine: Engine,
     /// What it has sent.
@@ -79,7 +79,7 @@ pub struct Place {
     pub acknowledged: Index,
 }
 
-impl DataPlane for Place {
+impl DataPlane for SimulatedPlane {
     fn limits(&self) -> Limits {
         self.engine.limits()
     }
@@ -235,7 +235,7 @@ pub fn new(
         window: settings.window,
     })?;
     engine.set_keys(&keys(settings.seed, stage));
-    let inside = Place {
+    let inside = SimulatedPlane {
         engine,
         outgoing: Outgoing::default(),
         behind: Vec::new(),
@@ -278,7 +278,7 @@ pub fn new(
 pub fn tell_lineage(plane: &mut Plane, was_listed: bool) -> u64 {
     let mut told = 0;
     for question in std::mem::take(&mut plane.brought.questions) {
-        let inside = plane.place();
+        let inside = plane.data_plane();
         let answer = lineage::tell(&inside.files.clients, &question.bytes, inside.lineage);
         if let Some(answer) = answer.filter(|_| was_listed) {
             told += 1;
@@ -291,7 +291,7 @@ pub fn tell_lineage(plane: &mut Plane, was_listed: bool) -> u64 {
 /// Whether its process should look at a plane; `all`: whatever it has heard, it should.
 #[must_use]
 pub fn has_news(plane: &Plane, all: bool) -> bool {
-    let inside = plane.place();
+    let inside = plane.data_plane();
     let (last_index, commit_index) = inside.engine.indexes();
     last_index > plane.taken()
         || commit_index > inside.seen.commit_index
@@ -300,7 +300,7 @@ pub fn has_news(plane: &Plane, all: bool) -> bool {
         || (all && inside.engine.registers() != inside.seen)
 }
 
-impl Place {
+impl SimulatedPlane {
     /// Signs and checks with the keys of this stage.
     pub fn use_keys(&mut self, seed: u64, stage: u64) {
         self.files = keys(seed, stage);
@@ -351,7 +351,7 @@ impl Place {
 
     /// A datagram arrives from a machine.
     pub fn receive(&mut self, from: usize, datagram: &[u8]) {
-        let Place {
+        let SimulatedPlane {
             engine,
             outgoing,
             behind,

@@ -3,14 +3,19 @@
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::machine::Origin;
 use crate::world::World;
-use quorumwire_group::Applied;
+use quorumwire_group::AppliedCommand;
 use quorumwire_interfaces::Index;
 use quorumwire_sessions::Outcome;
 use quorumwire_wire::RecordKind;
 
 impl World {
     /// Judges and counts what became of a command with a session, or of a piece of one.
-    pub fn note_session(&mut self, index: Index, applied: &Applied<'_, Origin>, first: bool) {
+    pub fn note_session(
+        &mut self,
+        index: Index,
+        applied: &AppliedCommand<'_, Origin>,
+        first: bool,
+    ) {
         let (payload, outcome) = (applied.command.payload(), applied.outcome);
         let number = |at: usize| {
             let bytes = payload.get(at..).and_then(|rest| rest.first_chunk::<8>());

@@ -1,6 +1,6 @@
 //! Clients that ask planes by datagram: the product's own client logic, over the simulated network. What
 //! they ask and are told stands beside what other clients do in one history.
-use crate::clients::{Asked, answer_of};
+use crate::clients::{ClientOperation, answer_of};
 use crate::datagrams::Datagram;
 use crate::machine::GROUP;
 use crate::plan::Settings;
@@ -11,7 +11,7 @@ use crate::spelling::Spelling;
 use crate::world::{Event, World};
 use bytes::BytesMut;
 use quorumwire_client::planes::{Error, Requests, Settings as ClientSettings, Ticket};
-use quorumwire_fastpath::{Asking, REQUEST_BYTES_MAX, Request};
+use quorumwire_fastpath::{ClientPackets, REQUEST_BYTES_MAX, Request};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
@@ -138,7 +138,7 @@ impl World {
         };
         client.waits.push((ticket, id));
         self.counts.operations += 1;
-        self.asked.push(Asked {
+        self.asked.push(ClientOperation {
             client: CLIENTS_NUMBERED_FROM + number,
             burst: 0,
             key,
@@ -191,7 +191,7 @@ impl World {
 
     /// Somebody without the clients' key makes a request, or an answer, of his own.
     fn forge_request(&mut self, number: u16, command: &[u8]) {
-        let foreign = Asking::new(&keys(!self.plan.settings.seed, 0));
+        let foreign = ClientPackets::new(&keys(!self.plan.settings.seed, 0));
         let request = Request {
             group: GROUP,
             session: self.random.next(),

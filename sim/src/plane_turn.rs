@@ -30,7 +30,10 @@ impl World {
                 machine.socket.push(datagram.clone());
             }
         } else {
-            if machine.busy_until > now && machine.plane().is_some_and(|it| it.place().is_engaged())
+            if machine.busy_until > now
+                && machine
+                    .plane()
+                    .is_some_and(|it| it.data_plane().is_engaged())
             {
                 self.counts.hit(Class::F24PlaneAlone);
             }
@@ -43,7 +46,7 @@ impl World {
     fn plane_hears(&mut self, place: usize, from: usize, bytes: &[u8], spoiled: bool) {
         let machine = &mut self.machines[place];
         let peer = machine.peer;
-        let Some(plane) = machine.plane_mut().map(Plane::place_mut) else {
+        let Some(plane) = machine.plane_mut().map(Plane::data_plane_mut) else {
             return;
         };
         if plane.failed {
@@ -84,10 +87,10 @@ impl World {
             return;
         };
         if let Some(plane) = &mut process.group.plane
-            && !plane.place().news_planned
+            && !plane.data_plane().news_planned
             && has_news(plane, eager)
         {
-            plane.place_mut().news_planned = true;
+            plane.data_plane_mut().news_planned = true;
             self.queue
                 .set(self.now + delay, Event::PlaneNews(place, run));
         }
@@ -98,7 +101,7 @@ impl World {
         let now = self.now;
         let machine = &mut self.machines[place];
         if let Some(plane) = machine.plane_mut() {
-            plane.place_mut().news_planned = false;
+            plane.data_plane_mut().news_planned = false;
         }
         if machine.busy_until <= now {
             self.turn(place);
@@ -111,7 +114,7 @@ impl World {
         let Some(plane) = machine.plane_mut() else {
             return;
         };
-        let outgoing = &mut plane.place_mut().outgoing;
+        let outgoing = &mut plane.data_plane_mut().outgoing;
         if outgoing.ends.is_empty() {
             return;
         }
@@ -127,7 +130,7 @@ impl World {
         outgoing.bytes.clear();
         outgoing.ends.clear();
         if let Some(plane) = self.machines[place].plane_mut() {
-            plane.place_mut().outgoing = outgoing;
+            plane.data_plane_mut().outgoing = outgoing;
         }
         if acknowledged {
             self.reached(place, Moment::PlaneAcknowledged);
@@ -157,7 +160,7 @@ impl World {
         self.counts.plane_acknowledgements += 1;
         let machine = &self.machines[place];
         self.checks.plane_promises(machine, &header);
-        let Some(plane) = self.machines[place].plane_mut().map(Plane::place_mut) else {
+        let Some(plane) = self.machines[place].plane_mut().map(Plane::data_plane_mut) else {
             return false;
         };
         let index = Index(header.index);
@@ -231,7 +234,7 @@ impl World {
         if !process.group.leads_fast_term() {
             return;
         }
-        let Some(plane) = process.group.plane.as_mut().map(Plane::place_mut) else {
+        let Some(plane) = process.group.plane.as_mut().map(Plane::data_plane_mut) else {
             return;
         };
         let registers = plane.registers();
@@ -255,7 +258,7 @@ impl World {
         };
         let term = engage.term;
         let engaged = process.group.plane.as_mut().is_some_and(|plane| {
-            plane.place_mut().refuses = refuses;
+            plane.data_plane_mut().refuses = refuses;
             plane.engage(engage).is_ok()
         });
         let leads = engage.me == engage.leader;
@@ -320,12 +323,12 @@ impl World {
         };
         let mut registers = Registers::default();
         if let Some(plane) = &mut process.group.plane {
-            let said = plane.place().acknowledged;
+            let said = plane.data_plane().acknowledged;
             registers = plane.disengage();
             let moved = registers
                 .last_index
                 .0
-                .saturating_sub(plane.place().start_index.0);
+                .saturating_sub(plane.data_plane().start_index.0);
             self.counts.left_after(moved);
             let covers = registers.last_index >= said && registers.persisted_index >= said;
             self.checks.require(covers, || {
@@ -359,7 +362,7 @@ impl World {
                 group.submit_waiting();
             }
         });
-        let plane = self.machines[place].plane_mut().map(Plane::place_mut);
+        let plane = self.machines[place].plane_mut().map(Plane::data_plane_mut);
         if plane.is_some_and(|it| std::mem::take(&mut it.was_full)) {
             self.counts.hit(Class::F30RingFull);
         }
@@ -369,7 +372,7 @@ impl World {
 
     /// A plane breaks; its process finds out.
     pub fn break_plane(&mut self, place: usize) {
-        let Some(plane) = self.machines[place].plane_mut().map(Plane::place_mut) else {
+        let Some(plane) = self.machines[place].plane_mut().map(Plane::data_plane_mut) else {
             return;
         };
         if plane.is_engaged() {
@@ -400,7 +403,7 @@ impl World {
         let machine = &mut self.machines[place];
         machine.key_stage = stage;
         if let Some(plane) = machine.plane_mut() {
-            plane.place_mut().use_keys(seed, stage);
+            plane.data_plane_mut().use_keys(seed, stage);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Leadership goes away and comes back, while requests that followers have passed on to the old leader are on
 //! their way.
-use crate::clients::{Asked, MANY};
+use crate::clients::{ClientOperation, MANY};
 use crate::fault::Class;
 use crate::machine::Arrival;
 use crate::queue::Nanos;
@@ -77,7 +77,7 @@ impl World {
             } else {
                 Operation::Set(u64::from(operation) + 1)
             };
-            self.asked.push(Asked {
+            self.asked.push(ClientOperation {
                 client: MANY,
                 burst,
                 key: KEYS_BEGIN + burst,

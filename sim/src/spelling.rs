@@ -1,6 +1,6 @@
 //! The words in which clients ask: memcached's commands, its meta commands, and Redis commands, each read by
 //! the product's own parser. What they mean is the same in all three, and the judge knows only that.
-use crate::clients::{Asked, number};
+use crate::clients::{ClientOperation, number};
 use bytes::BytesMut;
 use quorumwire_interfaces::Application;
 use quorumwire_kv::memcached::{self, Request};
@@ -54,7 +54,7 @@ pub const OUTCOMES: [&str; 29] = [
 
 /// What was reached when this was answered, if it is something that must be.
 #[must_use]
-pub fn outcome(asked: &Asked, answer: Answer) -> Option<&'static str> {
+pub fn outcome(asked: &ClientOperation, answer: Answer) -> Option<&'static str> {
     let words = match asked.spelling {
         Spelling::Classic => ["gets", "set", "add", "cas", "delete"],
         Spelling::Meta => ["mg", "ms", "ms add", "ms cas", "md"],
@@ -87,7 +87,7 @@ pub fn outcome(asked: &Asked, answer: Answer) -> Option<&'static str> {
 }
 
 /// Appends the command that a server makes of what a client wrote.
-pub fn encode(asked: &Asked, key: &str, id: u32, buffer: &mut BytesMut) {
+pub fn encode(asked: &ClientOperation, key: &str, id: u32, buffer: &mut BytesMut) {
     let text = request(asked, key, id);
     match asked.spelling {
         Spelling::Classic | Spelling::Meta => match memcached::parse(&text) {
@@ -125,7 +125,7 @@ fn parsed(text: &[u8]) -> Words<'_> {
 }
 
 /// What the client writes: of a transaction the one command that is not `WATCH`, `MULTI` or `EXEC`.
-fn request(asked: &Asked, key: &str, id: u32) -> Vec<u8> {
+fn request(asked: &ClientOperation, key: &str, id: u32) -> Vec<u8> {
     // Items are recognised by it, where there is a place for it; and answers of meta commands repeat it.
     let mark = id + 1;
     let unique = asked.unique;
@@ -192,7 +192,7 @@ pub fn value_stored(command: &Command<'_>) -> Option<u64> {
 
 /// What the store is asked with this read.
 #[must_use]
-pub fn query(asked: &Asked, key: &str, id: u32) -> Vec<u8> {
+pub fn query(asked: &ClientOperation, key: &str, id: u32) -> Vec<u8> {
     let text = request(asked, key, id);
     match asked.spelling {
         Spelling::Redis => [&[Resp::V2.byte()], parsed(&text).text()].concat(),
@@ -211,7 +211,7 @@ pub fn query(asked: &Asked, key: &str, id: u32) -> Vec<u8> {
 /// What the store answers to a read, and the number for a cas; an answer that makes no sense is given back.
 pub fn read(
     store: &Store,
-    asked: &Asked,
+    asked: &ClientOperation,
     key: &str,
     id: u32,
 ) -> Result<(Option<u64>, u64), String> {
@@ -303,7 +303,12 @@ fn redis_value(reply: &[u8]) -> Option<Option<u64>> {
 /// What a leader has answered to a read that was passed on: the value, and the number for a cas, or 0 where
 /// the answer has none.
 #[must_use]
-pub fn value_of(asked: &Asked, key: &str, id: u32, reply: &[u8]) -> Option<(Option<u64>, u64)> {
+pub fn value_of(
+    asked: &ClientOperation,
+    key: &str,
+    id: u32,
+    reply: &[u8],
+) -> Option<(Option<u64>, u64)> {
     match asked.spelling {
         Spelling::Classic => classic_value(reply, key),
         Spelling::Meta => meta_value(reply, id),
@@ -313,7 +318,7 @@ pub fn value_of(asked: &Asked, key: &str, id: u32, reply: &[u8]) -> Option<(Opti
 
 /// What a store has answered to a write, as the judge of histories understands it.
 #[must_use]
-pub fn answer_of(asked: &Asked, id: u32, reply: &[u8]) -> Option<Answer> {
+pub fn answer_of(asked: &ClientOperation, id: u32, reply: &[u8]) -> Option<Answer> {
     match asked.spelling {
         Spelling::Classic => crate::clients::answer_of(reply),
         Spelling::Meta => meta_answer(asked, id, reply),
@@ -321,7 +326,7 @@ pub fn answer_of(asked: &Asked, id: u32, reply: &[u8]) -> Option<Answer> {
     }
 }
 
-fn meta_answer(asked: &Asked, id: u32, reply: &[u8]) -> Option<Answer> {
+fn meta_answer(asked: &ClientOperation, id: u32, reply: &[u8]) -> Option<Answer> {
     let line = std::str::from_utf8(reply).ok()?.strip_suffix("\r\n")?;
     let word = line.strip_suffix(&format!(" O{}", id + 1))?;
     match (word, asked.operation) {

@@ -102,7 +102,7 @@ impl World {
     pub fn reset_plane(&mut self, place: usize, lasts: Nanos) {
         let engaged = self.machines[place]
             .plane()
-            .is_some_and(|plane| plane.place().is_engaged());
+            .is_some_and(|plane| plane.data_plane().is_engaged());
         if !engaged {
             return;
         }

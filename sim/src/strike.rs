@@ -6,7 +6,7 @@ use crate::network::{Link, notice_delay};
 use crate::plan::{ClusterShape, Durability};
 use crate::queue::{MILLISECOND, Nanos};
 use crate::random::Random;
-use crate::world::{Armed, Event, World};
+use crate::world::{ArmedFault, Event, World};
 use quorumwire_control::{Peer, Role};
 use quorumwire_interfaces::Index;
 use quorumwire_storage::{Disk, DiskFile, FaultyDisk, MemoryDisk};
@@ -93,7 +93,7 @@ impl World {
                     self.flood(place, commands);
                 }
             }
-            Kind::Trigger { on, skip, then } => self.armed.push(Armed {
+            Kind::Trigger { on, skip, then } => self.armed.push(ArmedFault {
                 fault: number,
                 on,
                 skip,

@@ -5,7 +5,7 @@ use crate::queue::MILLISECOND;
 use crate::random::mix;
 use crate::world::{Event, World};
 use quorumwire_control::{Input, Role};
-use quorumwire_group::{self as group, Connected};
+use quorumwire_group::{self as group, PeerConnection};
 use quorumwire_wire::Membership;
 use std::time::Duration;
 
@@ -66,10 +66,10 @@ impl World {
                     let id = peer.id;
                     let has_plane = self.machines[usize::from(id.0)].has_plane;
                     self.drive(place, |group| {
-                        let connected = Connected {
+                        let connected = PeerConnection {
                             peer,
                             heard: group.now,
-                            ..Connected::default()
+                            ..PeerConnection::default()
                         };
                         group.peers.connected.insert(id, connected);
                         group.step(Input::PeerUp(peer, promise));
@@ -207,7 +207,7 @@ impl World {
             && let Some(plane) = &mut process.group.plane
         {
             let lineage = process.group.replica.lineage_in_log();
-            plane.place_mut().set_lineage(lineage);
+            plane.data_plane_mut().set_lineage(lineage);
         }
         self.counts.see("membership changed");
         if membership.voters().count() == 1 {
@@ -268,10 +268,10 @@ impl World {
         }
         if let Some(plane) = &mut process.group.plane
             && !plane.is_idle()
-            && !plane.place().news_planned
+            && !plane.data_plane().news_planned
         {
             // It may go on when there is room, or when the plane has stopped.
-            plane.place_mut().news_planned = true;
+            plane.data_plane_mut().news_planned = true;
             self.queue
                 .set(now + 10 * MILLISECOND, Event::PlaneNews(place, run));
         }

@@ -1,7 +1,7 @@
 //! One simulated cluster: machines, network, clients and the order in which things happen. What goes
 //! wrong is carried out in `strike.rs`.
 use crate::checks::Checks;
-use crate::clients::{Asked, Client, Told};
+use crate::clients::{Client, ClientOperation, ServerReply};
 use crate::counts::Counts;
 use crate::datagrams::Datagrams;
 use crate::fault::{Moment, Strike};
@@ -16,7 +16,7 @@ use crate::queue::{MILLISECOND, Nanos, Queue, SECOND};
 use crate::random::{Random, mix};
 use crate::sever::SeversWhenRead;
 use quorumwire_control::{Message, Peer};
-use quorumwire_group::Heard;
+use quorumwire_group::GroupMessage;
 use quorumwire_interfaces::{Index, ReplicaId};
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ pub enum Event {
     /// A client of planes acts.
     PlaneClient(u16),
     /// An answer reaches its client.
-    Answer(u32, Told),
+    Answer(u32, ServerReply),
     /// What is done to a voter that takes part late goes on.
     Latecomer,
     /// So many more requests of the client with this number reach a machine.
@@ -86,7 +86,7 @@ pub enum Event {
 
 /// A fault that waits for its moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Armed {
+pub struct ArmedFault {
     /// The fault, by number.
     pub fault: u16,
     /// The moment.
@@ -128,7 +128,7 @@ pub struct World {
     /// Clients begin nothing after this.
     pub clients_stop_at: Nanos,
     /// All operations.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<ClientOperation>,
     /// The judge.
     pub checks: Checks,
     /// Items with an end.
@@ -140,7 +140,7 @@ pub struct World {
     /// What was reached.
     pub counts: Counts,
     /// Faults that wait for their moment.
-    pub armed: Vec<Armed>,
+    pub armed: Vec<ArmedFault>,
     /// What faults in force have cut, to be mended when they end.
     pub cuts: Vec<(u16, Vec<crate::network::Link>)>,
     /// The machine whose replica has lost its memory, or will, and is no voter again yet.
@@ -359,8 +359,8 @@ impl World {
         }
         match message {
             Saying::Consensus(message) => self.arrive(place, Arrival::Message(from, message)),
-            Saying::PassedOn(message, bytes) => match Heard::from_proto(*message, bytes) {
-                Ok(Heard::PassedOn(it)) => self.arrive(place, Arrival::PassedOn(from, it)),
+            Saying::PassedOn(message, bytes) => match GroupMessage::from_proto(*message, bytes) {
+                Ok(GroupMessage::PassedOn(it)) => self.arrive(place, Arrival::PassedOn(from, it)),
                 other => panic!("a request passed on is read as {other:?}"),
             },
         }

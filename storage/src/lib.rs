@@ -64,7 +64,7 @@
 //! - A job that [`LogWriter::persisted`] covers is there after any crash or power cut.
 //! - What was never acknowledged may be there or not, but only as a beginning of what was submitted.
 //! - Bytes that had been synced and are not what they were (flipped, zeroed, missing, in another's
-//!   place) make the folder [`Opened::Damaged`]. They are never served and never silently dropped.
+//!   place) make the folder [`OpenFolder::Damaged`]. They are never served and never silently dropped.
 //! - A failed sync is final: nothing after it is taken, the process must end. At the next start
 //!   everything whose sync had not been acknowledged is written once more before it is trusted.
 //! - A full disk is not an error of the log: the batch waits ([`LogHealth::DiskFull`]) and is written when
@@ -155,7 +155,7 @@ pub(crate) struct Owner {
 /// A folder that was opened.
 // It exists once per start; its size does not matter.
 #[allow(clippy::large_enum_variant)]
-pub enum Opened {
+pub enum OpenFolder {
     /// It can be used.
     Ready(Ready),
     /// Something in it is not what it was.
@@ -172,7 +172,7 @@ pub struct Ready {
     /// This life has just begun: nothing is stored.
     pub fresh: bool,
     /// What was stored when the last process stopped.
-    pub stored: Stored,
+    pub stored: FolderContents,
     /// The longest promise to a leader that may be in force: this process' or an earlier one's. If it is
     /// longer than [`Settings::promise`], nothing may be answered before it has passed since every
     /// process and plane of this replica stopped; then [`restate_identity`].
@@ -187,7 +187,7 @@ pub struct Ready {
 
 /// What a folder remembers.
 #[derive(Clone, Debug, Default)]
-pub struct Stored {
+pub struct FolderContents {
     /// Term, vote and commit index; the default if none was ever written.
     pub hard_state: peer::HardState,
     /// The newest snapshot; its body is read by [`Snapshots::open`].

@@ -464,7 +464,7 @@ impl Writing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MemoryDisk, Opened, Settings, open};
+    use crate::{MemoryDisk, OpenFolder, Settings, open};
     use quorumwire_interfaces::{GroupId, Incarnation, Lineage, ReplicaId};
 
     /// A disk that stays full is tried again and again.
@@ -479,7 +479,7 @@ mod tests {
             promise: Duration::from_millis(20),
             lineage: Lineage::default(),
         };
-        let Ok(Opened::Ready(ready)) = open(Arc::new(MemoryDisk::new()), settings) else {
+        let Ok(OpenFolder::Ready(ready)) = open(Arc::new(MemoryDisk::new()), settings) else {
             panic!("a new folder is not damaged");
         };
         let wakes = Arc::new(AtomicU64::new(0));

@@ -9,7 +9,8 @@ use crate::snapshots::{SnapshotError, snapshot_name, snapshot_places};
 use crate::wal::{Active, Wal, WalParts};
 use crate::watch::{Part, Watch};
 use crate::{
-    DamagedFolder, Log, MemoryDisk, OpenError, Opened, Owner, Ready, Settings, Snapshots, Stored,
+    DamagedFolder, FolderContents, Log, MemoryDisk, OpenError, OpenFolder, Owner, Ready, Settings,
+    Snapshots,
 };
 use bytes::BytesMut;
 use quorumwire_interfaces::{Incarnation, Index, Lineage, Term};
@@ -25,7 +26,7 @@ const DAMAGED_PREFIX: &str = "damaged-";
 const COPY_BYTES: usize = 1 << 20;
 
 /// Opens the folder for durable use.
-pub fn open(disk: Arc<dyn Disk>, settings: Settings) -> Result<Opened, OpenError> {
+pub fn open(disk: Arc<dyn Disk>, settings: Settings) -> Result<OpenFolder, OpenError> {
     open_watched(disk, settings, &mut |_, _, _| {})
 }
 
@@ -34,7 +35,7 @@ pub fn open_watched(
     disk: Arc<dyn Disk>,
     settings: Settings,
     watch: &mut dyn FnMut(Part, u64, u64),
-) -> Result<Opened, OpenError> {
+) -> Result<OpenFolder, OpenError> {
     let names = remove_unfinished_files(&*disk)?;
     match read_identity(&*disk, &settings)? {
         Found::Ours {
@@ -59,7 +60,7 @@ pub fn open_watched(
         Found::Nothing if is_unused(&*disk, &names)? => {
             let owner = settings.owner(settings.new_incarnation);
             let ready = begin(disk, &settings, (owner, settings.lineage), Vec::new(), true)?;
-            Ok(Opened::Ready(ready))
+            Ok(OpenFolder::Ready(ready))
         }
         Found::Nothing => {
             let what = format!("{IDENTITY_NAME}: it is missing");
@@ -87,7 +88,7 @@ pub fn open_memory(disk: Arc<dyn Disk>, settings: &Settings) -> Result<Ready, Op
         incarnation: owner.incarnation,
         lineage,
         fresh: true,
-        stored: Stored::default(),
+        stored: FolderContents::default(),
         promised: settings.promise,
         log: Log::memory(),
         snapshots: Snapshots::new(Arc::new(HeldFolder::new(disk)), settings.group),
@@ -154,7 +155,7 @@ fn begin(
         incarnation: owner.incarnation,
         lineage,
         fresh: true,
-        stored: Stored::default(),
+        stored: FolderContents::default(),
         promised: settings.promise,
         log: Log::of(wal),
         snapshots: Snapshots::new(disk, settings.group),
@@ -175,7 +176,7 @@ fn recover(
     kept: &Kept,
     names: &[String],
     watch: &mut dyn FnMut(Part, u64, u64),
-) -> Result<Opened, OpenError> {
+) -> Result<OpenFolder, OpenError> {
     let owner = kept.owner;
     let mark = Mark::read(&*disk, owner.incarnation).map_err(OpenError::io("reading the mark"))?;
     let mut log_read = |read, of| watch(Part::Log, read, of);
@@ -208,7 +209,7 @@ fn recover(
     };
     let ready = settle(disk, &settings, owner, replayed, snapshot, notes)
         .map_err(OpenError::io("preparing the log"))?;
-    Ok(Opened::Ready(Ready {
+    Ok(OpenFolder::Ready(Ready {
         promised: kept.promised,
         lineage: kept.lineage,
         snapshots,
@@ -339,7 +340,7 @@ fn settle(
         lineage: Lineage::default(),
         fresh: false,
         promised: settings.promise,
-        stored: Stored {
+        stored: FolderContents {
             hard_state: replayed.hard_state,
             snapshot,
             entries,
@@ -411,8 +412,13 @@ fn is_content(name: &str) -> bool {
         || !snapshot_places(&[name.to_owned()]).is_empty()
 }
 
-fn damaged(disk: Arc<dyn Disk>, settings: Settings, what: String, kept: Option<&Kept>) -> Opened {
-    Opened::Damaged(DamagedFolder {
+fn damaged(
+    disk: Arc<dyn Disk>,
+    settings: Settings,
+    what: String,
+    kept: Option<&Kept>,
+) -> OpenFolder {
+    OpenFolder::Damaged(DamagedFolder {
         disk,
         settings,
         what,

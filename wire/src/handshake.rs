@@ -81,7 +81,7 @@ pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
         client_address: String::new(),
         http_address: String::new(),
         redis_address: String::new(),
-        own_address: String::new(),
+        native_address: String::new(),
         peer_address: String::new(),
         plane_address: String::new(),
         promise_us: 0,
@@ -103,7 +103,7 @@ pub fn check_hello(ours: &peer::Hello, theirs: &peer::Hello) -> Result<u32, (Goo
         &theirs.client_address,
         &theirs.http_address,
         &theirs.redis_address,
-        &theirs.own_address,
+        &theirs.native_address,
         &theirs.peer_address,
         &theirs.plane_address,
     ]

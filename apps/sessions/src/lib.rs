@@ -94,7 +94,7 @@ impl Refusal {
 
 /// Where a command stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct LogPosition {
     /// Its entry's index.
     pub index: Index,
     /// The log's time there; before a command of a session it may be long past.
@@ -154,10 +154,10 @@ impl<S: Application> Sessions<S> {
     }
 
     /// Runs a command without a session.
-    pub fn command(&mut self, place: Place, command: &[u8], reply: &mut Vec<u8>) {
+    pub fn command(&mut self, position: LogPosition, command: &[u8], reply: &mut Vec<u8>) {
         let applied = Applied {
-            number: self.next_number(place),
-            log_time: place.log_time,
+            number: self.next_number(position),
+            log_time: position.log_time,
             awaits_time: false,
             command,
         };
@@ -165,24 +165,34 @@ impl<S: Application> Sessions<S> {
     }
 
     /// The next command's number: its entry's index, or more if that entry held others before it.
-    fn next_number(&mut self, place: Place) -> u64 {
-        self.last_number = place.index.0.max(self.last_number.saturating_add(1));
+    fn next_number(&mut self, position: LogPosition) -> u64 {
+        self.last_number = position.index.0.max(self.last_number.saturating_add(1));
         self.last_number
     }
 
     /// Runs a command with a session: its payload is session, sequence (8 bytes each, big-endian) and the
     /// command.
-    pub fn in_session(&mut self, place: Place, payload: &[u8], reply: &mut Vec<u8>) -> Outcome {
+    pub fn in_session(
+        &mut self,
+        position: LogPosition,
+        payload: &[u8],
+        reply: &mut Vec<u8>,
+    ) -> Outcome {
         let Some((name, command)) = Name::split(payload) else {
             return Outcome::Refused(Refusal::Malformed);
         };
-        self.named(place, name, command, reply)
+        self.named(position, name, command, reply)
     }
 
     /// Keeps a fragment, and runs the command if it was the last one missing: the payload is session,
     /// sequence (8 bytes each), number from 0 on and count (4 bytes each), and the fragment's bytes. With
     /// session 0 the sequence must never be used for another command.
-    pub fn fragment(&mut self, place: Place, payload: &[u8], reply: &mut Vec<u8>) -> Outcome {
+    pub fn fragment(
+        &mut self,
+        position: LogPosition,
+        payload: &[u8],
+        reply: &mut Vec<u8>,
+    ) -> Outcome {
         let Some((name, rest)) = Name::split(payload) else {
             return Outcome::Refused(Refusal::Malformed);
         };
@@ -194,21 +204,27 @@ impl<S: Application> Sessions<S> {
             if fragment.number + 1 < fragment.count {
                 return Outcome::Incomplete;
             }
-            return self.named(place, name, &[], reply);
+            return self.named(position, name, &[], reply);
         }
-        match self.fragments.take(place.index, name, &fragment) {
+        match self.fragments.take(position.index, name, &fragment) {
             None => Outcome::Incomplete,
-            Some(command) => self.named(place, name, &command, reply),
+            Some(command) => self.named(position, name, &command, reply),
         }
     }
 
-    fn named(&mut self, place: Place, name: Name, command: &[u8], reply: &mut Vec<u8>) -> Outcome {
+    fn named(
+        &mut self,
+        position: LogPosition,
+        name: Name,
+        command: &[u8],
+        reply: &mut Vec<u8>,
+    ) -> Outcome {
         if name.session == 0 {
-            self.command(place, command, reply);
+            self.command(position, command, reply);
             return Outcome::Applied;
         }
-        let number = self.next_number(place);
-        match self.table.begin(number, place.log_time, name) {
+        let number = self.next_number(position);
+        match self.table.begin(number, position.log_time, name) {
             Before::New => {}
             Before::Ran(answer) => {
                 reply.extend_from_slice(&answer);
@@ -223,7 +239,7 @@ impl<S: Application> Sessions<S> {
         if !command.is_empty() {
             let applied = Applied {
                 number,
-                log_time: place.log_time,
+                log_time: position.log_time,
                 awaits_time: true,
                 command,
             };

@@ -47,29 +47,29 @@ impl Frozen for FrozenLog {
 
 struct Bench {
     sessions: Sessions<Log>,
-    place: Place,
+    position: LogPosition,
 }
 
 impl Bench {
     fn new() -> Self {
         Self {
             sessions: Sessions::new(Log::default()),
-            place: Place {
+            position: LogPosition {
                 index: Index(0),
                 log_time: LogTime(1000),
             },
         }
     }
 
-    fn next(&mut self) -> Place {
-        self.place.index = self.place.index.next();
-        self.place
+    fn next(&mut self) -> LogPosition {
+        self.position.index = self.position.index.next();
+        self.position
     }
 
     fn command(&mut self, session: u64, sequence: u64, command: &[u8]) -> (Outcome, Vec<u8>) {
         let payload = [&session.to_be_bytes()[..], &sequence.to_be_bytes(), command].concat();
-        let (place, mut reply) = (self.next(), Vec::new());
-        let outcome = self.sessions.in_session(place, &payload, &mut reply);
+        let (position, mut reply) = (self.next(), Vec::new());
+        let outcome = self.sessions.in_session(position, &payload, &mut reply);
         (outcome, reply)
     }
 
@@ -87,14 +87,14 @@ impl Bench {
             bytes,
         ]
         .concat();
-        let (place, mut reply) = (self.next(), Vec::new());
-        let outcome = self.sessions.fragment(place, &payload, &mut reply);
+        let (position, mut reply) = (self.next(), Vec::new());
+        let outcome = self.sessions.fragment(position, &payload, &mut reply);
         (outcome, reply)
     }
 
     fn tick(&mut self, ms: u64) {
-        self.place.log_time.0 += ms;
-        self.sessions.advance(self.place.log_time);
+        self.position.log_time.0 += ms;
+        self.sessions.advance(self.position.log_time);
     }
 
     fn ran(&self) -> usize {
@@ -347,25 +347,25 @@ fn fragments_of_two_commands_do_not_mix() {
 #[test]
 fn impossible_fragments_are_refused_and_another_count_begins_anew() {
     let mut bench = Bench::new();
-    for place in [
+    for position in [
         (0, 0),
         (2, 2),
         (0, FRAGMENTS_PER_COMMAND_MAX + 1),
         (u32::MAX, u32::MAX),
     ] {
         assert_eq!(
-            bench.fragment((7, 1), place, b"a"),
+            bench.fragment((7, 1), position, b"a"),
             refused(Refusal::Malformed)
         );
     }
-    let (place, mut reply) = (bench.next(), Vec::new());
+    let (position, mut reply) = (bench.next(), Vec::new());
     let short = bench
         .sessions
-        .fragment(place, &[0; FRAGMENT_HEADER_BYTES - 1], &mut reply);
+        .fragment(position, &[0; FRAGMENT_HEADER_BYTES - 1], &mut reply);
     assert_eq!(short, Outcome::Refused(Refusal::Malformed));
     let short = bench
         .sessions
-        .in_session(place, &[0; SESSION_HEADER_BYTES - 1], &mut reply);
+        .in_session(position, &[0; SESSION_HEADER_BYTES - 1], &mut reply);
     assert_eq!(short, Outcome::Refused(Refusal::Malformed));
 
     assert_eq!(bench.fragment((7, 1), (0, 2), b"a").0, Outcome::Incomplete);
@@ -421,7 +421,7 @@ fn a_snapshot_has_it_all_and_damage_is_noticed() {
     let bytes = bench.snapshot();
     let mut other = Bench::new();
     other.sessions.restore(&mut &bytes[..]).unwrap();
-    other.place = bench.place;
+    other.position = bench.position;
     assert_eq!(other.snapshot(), bytes);
     for bench in [&mut bench, &mut other] {
         assert_eq!(bench.command(7, 1, b"\0a").0, Outcome::Repeated);
@@ -465,15 +465,15 @@ fn a_snapshot_has_no_impossible_fragments() {
 /// Applies the next command of each of these sessions (0: a command of none) at one entry, and says their
 /// numbers.
 fn at_one_entry(bench: &mut Bench, index: u64, names: &[(u64, u64)]) -> Vec<u64> {
-    bench.place.index = Index(index);
+    bench.position.index = Index(index);
     let numbers = names.iter().map(|(session, sequence)| {
         let payload = [&session.to_be_bytes()[..], &sequence.to_be_bytes(), b"\0"].concat();
         let mut reply = Vec::new();
-        let place = bench.place;
+        let position = bench.position;
         if *session == 0 {
-            bench.sessions.command(place, b"\0", &mut reply);
+            bench.sessions.command(position, b"\0", &mut reply);
         } else {
-            let outcome = bench.sessions.in_session(place, &payload, &mut reply);
+            let outcome = bench.sessions.in_session(position, &payload, &mut reply);
             assert_eq!(outcome, Outcome::Applied);
         }
         bench.sessions.inner().2

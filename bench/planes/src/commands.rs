@@ -2,7 +2,7 @@
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_client::planes::{ClientKeys, lineage};
 use quorumwire_fastpath::store::{MEMCACHED_COMMAND_HEAD_BYTES, MEMCACHED_COMMAND_SET};
-use quorumwire_fastpath::{Asking, Request, TagKey, tag};
+use quorumwire_fastpath::{ClientPackets, Request, TagKey, tag};
 use quorumwire_interfaces::{GroupId, PlaneKeyPair, PlaneKeys};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -33,8 +33,8 @@ pub fn load_keys(path: &Path) -> Result<PlaneKeyPair> {
 }
 
 /// A client's side of the packets; without keys, made with one that nobody has.
-pub fn asking(keys: Option<PlaneKeyPair>) -> Asking {
-    Asking::new(&PlaneKeys {
+pub fn asking(keys: Option<PlaneKeyPair>) -> ClientPackets {
+    ClientPackets::new(&PlaneKeys {
         clients: keys.unwrap_or_default(),
         ..PlaneKeys::default()
     })

@@ -6,7 +6,7 @@ use crate::wire::{ReceiveBuffers, Wire};
 use crate::{Load, commands};
 use anyhow::{Result, ensure};
 use hdrhistogram::Histogram;
-use quorumwire_fastpath::Asking;
+use quorumwire_fastpath::ClientPackets;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ struct Lane {
 
 struct Client<'a> {
     wire: Wire,
-    asking: Asking,
+    asking: ClientPackets,
     load: &'a Load,
     session: u64,
     lanes: Vec<Lane>,

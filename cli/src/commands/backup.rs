@@ -7,7 +7,7 @@ use crate::utc;
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_node::options::Refused;
 use quorumwire_node::server::Replicated;
-use quorumwire_node::stage::{Far, Stage, Told};
+use quorumwire_node::stage::{MeteredStream, Progress, Stage};
 use quorumwire_ops::http::ReadIndexBody;
 use quorumwire_wire::{BackupError, BackupHead, BackupReader};
 use std::fs::{self, File};
@@ -107,8 +107,8 @@ pub fn described(head: &BackupHead) -> String {
 pub fn read(path: &Path, stage: &Stage) -> anyhow::Result<(BackupHead, Replicated)> {
     let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
     let total = file.metadata().map_or(0, |it| it.len());
-    let counted = Told::new(file, |bytes| {
-        stage.set(Far::of_bytes("reading the backup", bytes, total));
+    let counted = MeteredStream::new(file, |bytes| {
+        stage.set(Progress::of_bytes("reading the backup", bytes, total));
     });
     let read = || -> Result<_, BackupError> {
         let mut reader = BackupReader::new(BufReader::with_capacity(BUFFER_BYTES, counted))?;
@@ -249,8 +249,8 @@ fn fetch(
 }
 
 fn copy(answer: impl Read, file: &mut File, stage: &Stage) -> anyhow::Result<()> {
-    let mut answer = Told::new(answer, |bytes| {
-        stage.set(Far::of_bytes("receiving the backup", bytes, 0));
+    let mut answer = MeteredStream::new(answer, |bytes| {
+        stage.set(Progress::of_bytes("receiving the backup", bytes, 0));
     });
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {

@@ -4,8 +4,8 @@ use anyhow::{Context as _, bail};
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_node::options::Refused;
 use quorumwire_node::server::{self, GROUP, Replicated, random_lineage, random_number};
-use quorumwire_node::stage::{Far, Stage, Told};
-use quorumwire_storage::{FolderDisk, LogJob, Opened, Settings, open};
+use quorumwire_node::stage::{MeteredStream, Progress, Stage};
+use quorumwire_storage::{FolderDisk, LogJob, OpenFolder, Settings, open};
 use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
 use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership, SnapshotHead, peer};
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ pub fn write(
         promise: Duration::ZERO, // nothing was promised in this life
         lineage,
     };
-    let Opened::Ready(ready) = open(disk, settings)? else {
+    let OpenFolder::Ready(ready) = open(disk, settings)? else {
         bail!("{} is not empty", folder.display());
     };
     let mut members = Vec::new();
@@ -120,8 +120,8 @@ pub fn write(
     };
     let frozen = store.freeze();
     ready.snapshots.create(&head, |out| {
-        let written = |bytes| stage.set(Far::of_bytes("writing the data", bytes, 0));
-        frozen.write(&mut Told::new(out, written))?;
+        let written = |bytes| stage.set(Progress::of_bytes("writing the data", bytes, 0));
+        frozen.write(&mut MeteredStream::new(out, written))?;
         stage.begins("syncing the data");
         Ok(())
     })?;

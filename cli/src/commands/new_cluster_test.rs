@@ -11,7 +11,7 @@ use quorumwire_node::options::Refused;
 use quorumwire_node::server::{GROUP, Replicated};
 use quorumwire_node::stage::Stage;
 use quorumwire_sessions::Outcome;
-use quorumwire_storage::{FolderDisk, LogJob, Opened, Ready, Settings, open};
+use quorumwire_storage::{FolderDisk, LogJob, OpenFolder, Ready, Settings, open};
 use quorumwire_wire::{
     BackupHead, BackupWriter, CommitQuorum, Member, MemberRole, Membership, RecordKind,
     SnapshotHead, begin_record, finish_record, peer, put_bundled,
@@ -219,8 +219,8 @@ fn opened(folder: &Path, cluster: &str, life: Incarnation) -> Ready {
         lineage: Lineage::default(),
     };
     match open(Arc::new(FolderDisk::open(folder).unwrap()), settings).unwrap() {
-        Opened::Ready(ready) => ready,
-        Opened::Damaged(damaged) => panic!("{}", damaged.what()),
+        OpenFolder::Ready(ready) => ready,
+        OpenFolder::Damaged(damaged) => panic!("{}", damaged.what()),
     }
 }
 

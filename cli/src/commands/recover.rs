@@ -8,9 +8,9 @@ use quorumwire_group::{apply, commands_of};
 use quorumwire_interfaces::{Index, LogTime, Term};
 use quorumwire_node::options::{Refused, reachable_argument};
 use quorumwire_node::server::{Replicated, random_number};
-use quorumwire_node::stage::{Far, Stage, Told};
+use quorumwire_node::stage::{MeteredStream, Progress, Stage};
 use quorumwire_storage::{
-    Disk as _, FolderDisk, FolderOwner, Opened, Owned, Part, Ready, Settings, open_watched,
+    Disk as _, FolderDisk, FolderOwner, OpenFolder, Owned, Part, Ready, Settings, open_watched,
     owner_of,
 };
 use quorumwire_wire::{Membership, Record, RecordKind};
@@ -150,7 +150,7 @@ impl Survivor {
             lineage: owner.lineage,
         };
         let mut watch = |part, read, of| {
-            stage.set(Far::of_bytes(
+            stage.set(Progress::of_bytes(
                 match part {
                     Part::Log => "reading the log",
                     Part::Snapshot => "checking the snapshot",
@@ -161,8 +161,8 @@ impl Survivor {
         };
         let opened = open_watched(Arc::clone(disk) as Arc<_>, settings, &mut watch)?;
         let ready = match opened {
-            Opened::Ready(ready) => ready,
-            Opened::Damaged(damaged) => bail!(
+            OpenFolder::Ready(ready) => ready,
+            OpenFolder::Damaged(damaged) => bail!(
                 "nothing was changed: the folder is damaged ({}). Take another survivor's, or a backup",
                 damaged.what()
             ),
@@ -203,7 +203,11 @@ impl Survivor {
         for (number, entry) in stored.entries.iter().enumerate() {
             if number % NOTED_ENTRIES == 0 {
                 let done = number as u64;
-                stage.set(Far::of_entries("carrying out the log", done, entry_count));
+                stage.set(Progress::of_entries(
+                    "carrying out the log",
+                    done,
+                    entry_count,
+                ));
             }
             if entry.index <= survivor.last_index {
                 continue; // the snapshot has it
@@ -233,12 +237,13 @@ impl Survivor {
     /// Takes in the state that the snapshot holds.
     fn restore(&mut self, ready: &Ready, index: Index, stage: &Stage) -> anyhow::Result<()> {
         let mut watch =
-            |read, of| stage.set(Far::of_bytes("checking the snapshot again", read, of));
+            |read, of| stage.set(Progress::of_bytes("checking the snapshot again", read, of));
         let file = ready.snapshots.open_watched(index, &mut watch)?;
         let file = file.context("the newest snapshot is gone")?;
         let total = file.total_bytes();
-        let restored = |read| stage.set(Far::of_bytes("restoring the snapshot", read, total));
-        self.store.restore(&mut Told::new(file.body()?, restored))?;
+        let restored = |read| stage.set(Progress::of_bytes("restoring the snapshot", read, total));
+        self.store
+            .restore(&mut MeteredStream::new(file.body()?, restored))?;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::refusal::Verdict;
 use super::settings::{IDLE_MAX, Settings, WINDOW};
 use super::{COMMAND_BYTES_MAX, Error};
-use quorumwire_fastpath::{Answered, Asking, REQUEST_BYTES_MAX, Request};
+use quorumwire_fastpath::{ClientPackets, PacketAnswer, REQUEST_BYTES_MAX, Request};
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys, Reason};
 use quorumwire_wire::LineagePacket;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
@@ -90,8 +90,8 @@ struct Pending {
     asked_in_vain: u32,
 }
 
-fn asking(clients: PlaneKeyPair) -> Asking {
-    Asking::new(&PlaneKeys {
+fn asking(clients: PlaneKeyPair) -> ClientPackets {
+    ClientPackets::new(&PlaneKeys {
         clients,
         ..PlaneKeys::default()
     })
@@ -101,7 +101,7 @@ fn asking(clients: PlaneKeyPair) -> Asking {
 pub struct Requests {
     settings: Settings,
     cluster: Cluster,
-    asking: Asking,
+    asking: ClientPackets,
     chance: ChaCha8Rng,
     session: u64,
     next_sequence: u64,
@@ -370,7 +370,7 @@ impl Requests {
         self.counters.lineage_asked += 1;
     }
 
-    fn refused(&mut self, now: Since, from: SocketAddr, answer: &Answered<'_>, reason: Reason) {
+    fn refused(&mut self, now: Since, from: SocketAddr, answer: &PacketAnswer<'_>, reason: Reason) {
         self.counters.refused += 1;
         let text = String::from_utf8_lossy(answer.payload).trim().to_owned();
         let sequence = answer.sequence;

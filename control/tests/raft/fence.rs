@@ -3,8 +3,8 @@
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
-    Body, HardState, Input, LeaveReason, Message, Now, Output, Peer, Promise, Refusal, Replica,
-    Role, SnapshotMeta, Stored, Ticket,
+    Body, HardState, Input, LeaveReason, Message, Now, Output, Peer, PersistedState, Promise,
+    Refusal, Replica, Role, SnapshotMeta, Ticket,
 };
 use quorumwire_interfaces::{Incarnation, Index, LogTime, Registers, ReplicaId, Term};
 use quorumwire_wire::{
@@ -17,7 +17,7 @@ fn fast_leader() -> (Replica, Now) {
     let mut config = config(0, 1, &[0]);
     config.plane = true;
     let mut now = Now(ELECTION_TIMEOUT);
-    let mut replica = Replica::new(config, now, Stored::default()).expect("sound");
+    let mut replica = Replica::new(config, now, PersistedState::default()).expect("sound");
     for _ in 0..20 {
         now.0 += HEARTBEAT;
         turn(&mut replica, now, Input::Timeout);
@@ -166,7 +166,7 @@ fn inputs_that_wait_are_bounded_by_bytes() {
 }
 
 /// What a replica of the group {0, 1, 2}, all in their first lives, has stored.
-fn stored_of_three() -> Stored {
+fn stored_of_three() -> PersistedState {
     let member = |id| Member {
         id: ReplicaId(id),
         incarnation: Incarnation(1),
@@ -184,7 +184,7 @@ fn stored_of_three() -> Stored {
         membership_index: Index(1),
         log_time: LogTime(0),
     };
-    Stored {
+    PersistedState {
         hard_state: HardState {
             term: Term(1),
             vote: None,
@@ -264,7 +264,7 @@ fn the_first_entry_ends_no_promise() {
     let mut config = config(2, 1, &[0, 1, 2]);
     config.lease = 3 * HEARTBEAT;
     let mut now = Now(ELECTION_TIMEOUT);
-    let mut replica = Replica::new(config, now, Stored::default()).expect("sound");
+    let mut replica = Replica::new(config, now, PersistedState::default()).expect("sound");
     now.0 += 2 * ELECTION_TIMEOUT;
     let peer = |id| Peer {
         id: ReplicaId(id),
@@ -401,7 +401,7 @@ fn engage_intervals_that_could_not_work_are_refused() {
         config.plane = true;
         config.engage_interval = interval;
         config.engage_interval_max = longest;
-        let refused = Replica::new(config, Now::default(), Stored::default());
+        let refused = Replica::new(config, Now::default(), PersistedState::default());
         let problem = refused.expect_err("refused").problem;
         assert!(problem.starts_with("engage_interval"), "{problem}");
     }

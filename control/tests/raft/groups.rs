@@ -2,7 +2,9 @@
 //! told apart by the group in every message and every record.
 use crate::world::{HEARTBEAT, config};
 use bytes::Bytes;
-use quorumwire_control::{Config, Input, Message, Now, Output, Peer, Replica, Role, Stored};
+use quorumwire_control::{
+    Config, Input, Message, Now, Output, Peer, PersistedState, Replica, Role,
+};
 use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId};
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::peer::PeerMessage;
@@ -45,7 +47,8 @@ impl Processes {
                     seed: u64::from(group.0) * 31 + u64::from(id),
                     ..config(id, u64::from(id) + 1, &everyone)
                 };
-                let replica = Replica::new(config, Now::default(), Stored::default()).unwrap();
+                let replica =
+                    Replica::new(config, Now::default(), PersistedState::default()).unwrap();
                 processes.replicas.insert((id, group), replica);
             }
         }

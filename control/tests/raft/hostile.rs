@@ -2,7 +2,9 @@
 use crate::environment;
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, config};
 use bytes::{Bytes, BytesMut};
-use quorumwire_control::{Body, Input, Message, Now, Output, Peer, Promise, Replica, Role, Stored};
+use quorumwire_control::{
+    Body, Input, Message, Now, Output, Peer, PersistedState, Promise, Replica, Role,
+};
 use quorumwire_interfaces::{Incarnation, Index, Lineage, Registers, ReplicaId, Term};
 use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::{
@@ -171,8 +173,8 @@ impl Random {
     }
 }
 
-fn member_record(random: &mut Random) -> Stored {
-    let mut stored = Stored::default();
+fn member_record(random: &mut Random) -> PersistedState {
+    let mut stored = PersistedState::default();
     let members = Membership {
         members: random
             .membership()
@@ -202,7 +204,7 @@ fn member_record(random: &mut Random) -> Stored {
 fn torment(seed: u64, roles: &mut BTreeMap<Role, u64>) -> u64 {
     let mut random = Random(seed);
     let stored = if seed.is_multiple_of(4) {
-        Stored::default()
+        PersistedState::default()
     } else {
         member_record(&mut random)
     };

@@ -3,7 +3,7 @@
 use crate::world::{ELECTION_TIMEOUT, GROUP, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
-    Body, Entry, HardState, Input, Message, Now, Output, Peer, Replica, Role, Stored,
+    Body, Entry, HardState, Input, Message, Now, Output, Peer, PersistedState, Replica, Role,
 };
 use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
 use quorumwire_wire::{
@@ -51,7 +51,7 @@ fn went_on_alone() -> Replica {
         let record = Record::decode(&block).expect("just made");
         Entry::of_record(&block, 0, &record)
     };
-    let stored = Stored {
+    let stored = PersistedState {
         hard_state: HardState {
             term: Term(2),
             vote: None,

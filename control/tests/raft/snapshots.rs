@@ -3,8 +3,8 @@
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
-    Body, HardState, IncomingSnapshot, Input, Message, Now, Output, Peer, Promise, Replica, Role,
-    SnapshotMeta, SnapshotProgress, Stored,
+    Body, HardState, IncomingSnapshot, Input, Message, Now, Output, Peer, PersistedState, Promise,
+    Replica, Role, SnapshotMeta, SnapshotProgress,
 };
 use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime, Registers, ReplicaId, Term};
 use quorumwire_wire::{
@@ -42,8 +42,8 @@ fn meta() -> SnapshotMeta {
     }
 }
 
-fn stored() -> Stored {
-    Stored {
+fn stored() -> PersistedState {
+    PersistedState {
         hard_state: HardState {
             term: BASE.1,
             vote: None,

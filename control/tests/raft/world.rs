@@ -5,8 +5,8 @@ use crate::plane::{Frame, Plane};
 use crate::show;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quorumwire_control::{
-    Config, Entry, HardState, Input, Message, Now, Output, Peer, Promise, Replica, SnapshotMeta,
-    Stored, Ticket,
+    Config, Entry, HardState, Input, Message, Now, Output, Peer, PersistedState, Promise, Replica,
+    SnapshotMeta, Ticket,
 };
 use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
 use quorumwire_wire::Membership;
@@ -256,7 +256,7 @@ impl World {
     pub fn boot(&mut self, id: u16) {
         let now = self.now(id);
         let node = self.nodes.get_mut(&id).expect("known replica");
-        let stored = Stored {
+        let stored = PersistedState {
             hard_state: node.disk.hard_state,
             snapshot: node.disk.snapshot.as_ref().map(|s| s.0.clone()),
             entries: node.disk.entries.clone(),

@@ -1,6 +1,6 @@
 //! What is the socket plane's own: addresses of both kinds, datagrams that are too long or cannot go out,
 //! and the budget of a poll. That it is a data plane, `tests/conformance` shows.
-use quorumwire_fastpath::{Asking, Options, Request};
+use quorumwire_fastpath::{ClientPackets, Options, Request};
 use quorumwire_interfaces::{
     Command, DataPlane, Endpoint, EntryKind, Grant, GroupId, Index, PlaneEvent, PlaneKeyPair,
     PlaneKeys, PlanePeer, ReplicaId, Term,
@@ -100,7 +100,7 @@ fn a_socket_of_ipv6_speaks_with_both_kinds() {
         blind: false,
         payload: b"y",
     };
-    let request = Asking::new(&keys()).request(&request).unwrap();
+    let request = ClientPackets::new(&keys()).request(&request).unwrap();
     client.send_to(&request, leader_by_4).unwrap();
     let mut asked_by = None;
     planes[0].poll(8, &mut |event| {

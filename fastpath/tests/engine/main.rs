@@ -7,7 +7,7 @@ mod network;
 mod nonsense;
 
 use network::{GROUP, HostEvent, Network, address, grant, keys};
-use quorumwire_fastpath::{Asking, Engine, Options, PIECE_BYTES_MAX, Request};
+use quorumwire_fastpath::{ClientPackets, Engine, Options, PIECE_BYTES_MAX, Request};
 use quorumwire_interfaces::{
     Answer, EntryKind, Grant, Index, PlaneError, PlaneKeyPair, PlaneKeys, Term,
 };
@@ -29,7 +29,7 @@ fn request(sequence: u64, blind: bool, payload: &[u8]) -> Vec<u8> {
         blind,
         payload,
     };
-    Asking::new(&keys())
+    ClientPackets::new(&keys())
         .request(&request)
         .expect("not too long")
 }
@@ -64,7 +64,7 @@ fn every_blind_write_is_answered_when_one_acknowledgement_commits_many() {
     assert!(network.elsewhere.is_empty() && network.queue.is_empty());
     network.persisted(2, 13);
     network.settle();
-    let asking = Asking::new(&keys());
+    let asking = ClientPackets::new(&keys());
     let answers: Vec<(u64, u64)> = network
         .elsewhere
         .iter()
@@ -211,7 +211,7 @@ fn an_engine_that_is_off_hands_requests_to_its_host() {
         blind: false,
         payload: b"another group",
     };
-    let datagram = Asking::new(&keys()).request(&elsewhere).unwrap();
+    let datagram = ClientPackets::new(&keys()).request(&elsewhere).unwrap();
     network.send(client(), 0, datagram);
     network.settle();
     let expected = [
@@ -428,7 +428,7 @@ fn piece(session: u64, number: u32, bytes: &[u8]) -> Option<Vec<u8>> {
         blind: false,
         payload: bytes,
     };
-    Asking::new(&keys()).piece(&request, number, 2)
+    ClientPackets::new(&keys()).piece(&request, number, 2)
 }
 
 /// By way of a follower and straight to the leader: the host sees who asked for each piece, and its answer
@@ -461,7 +461,7 @@ fn pieces_of_a_command_go_into_the_log_and_are_acknowledged_one_by_one() {
         },
     );
     network.settle();
-    let asking = Asking::new(&keys());
+    let asking = ClientPackets::new(&keys());
     let answer = asking.answer(&network.elsewhere[0].bytes).unwrap();
     assert_eq!((answer.piece, answer.index), (Some(0), 11));
 }

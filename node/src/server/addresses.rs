@@ -29,7 +29,7 @@ const USUAL_PAUSE: Duration = Duration::from_mins(5);
 pub struct AddressBook {
     /// Members to be added once they are found where the operator says.
     adding: BTreeMap<ReplicaId, (Ticket, MemberChange)>,
-    asked: BTreeMap<ReplicaId, Asked>,
+    asked: BTreeMap<ReplicaId, Inquiry>,
     next_look: Now,
 }
 
@@ -46,7 +46,7 @@ struct Whereabouts {
 
 /// What this leader has asked about a member.
 #[derive(Debug)]
-struct Asked {
+struct Inquiry {
     of: Whereabouts,
     /// Where it is looked for, or was last.
     address: String,
@@ -61,7 +61,7 @@ struct Asked {
     is_refused: bool,
 }
 
-impl Asked {
+impl Inquiry {
     /// Where a member is to be looked for now. First where the list says, which stays as it is if the member
     /// is there: by whatever way, the others reach it. Only then where it says itself.
     fn due(&self, of: &Whereabouts, now: Now) -> Option<(Source, String)> {
@@ -128,7 +128,7 @@ impl AddressBook {
         let before = self.asked.remove(&of.peer.id);
         let same = before.as_ref().filter(|before| before.of == of);
         let goes_on = same.filter(|_| address != of.listed);
-        let asked = Asked {
+        let asked = Inquiry {
             address,
             at: now,
             not_listed: goes_on.and_then(|before| before.not_listed.clone()),
@@ -529,7 +529,7 @@ mod tests {
 
     #[test]
     fn a_member_is_asked_after_at_a_bounded_rate() {
-        let mut asked = Asked {
+        let mut asked = Inquiry {
             of: of_1(LISTED),
             address: LISTED.to_owned(),
             at: Now::default(),
@@ -538,7 +538,7 @@ mod tests {
             corrected_at: None,
             is_refused: false,
         };
-        let after = |asked: &Asked, of: &Whereabouts, pause: Duration| {
+        let after = |asked: &Inquiry, of: &Whereabouts, pause: Duration| {
             let just_before = Now(pause.saturating_sub(Duration::from_millis(1)));
             asked.due(of, just_before).is_none() && asked.due(of, Now(pause)).is_some()
         };

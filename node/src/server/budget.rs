@@ -65,7 +65,7 @@ counters_by! {
 
 /// Time of one purpose in this turn.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
+struct Spending {
     time_ns: u64,
     /// Whether it was told to stop.
     is_cut: bool,
@@ -77,7 +77,7 @@ struct Used {
 #[derive(Debug)]
 pub struct Budget {
     turn_ns: u64,
-    used: [Used; PURPOSES.len()],
+    used: [Spending; PURPOSES.len()],
     /// The time of all purposes in this turn: it is asked for with every entry and request.
     all_ns: u64,
     /// When the clock was looked at, and the work done by then.
@@ -89,7 +89,7 @@ impl Budget {
     pub fn new(election_timeout: Duration) -> Self {
         Self {
             turn_ns: nanoseconds((election_timeout / PARTS_OF_ELECTION_TIMEOUT).min(TURN_MAX)),
-            used: [Used::default(); PURPOSES.len()],
+            used: [Spending::default(); PURPOSES.len()],
             all_ns: 0,
             looked_at: (Now::default(), 0),
             cut: CutCounters::default(),
@@ -104,9 +104,9 @@ impl Budget {
                 self.cut.count(purpose);
             }
             let had_none = used.is_cut && used.time_ns == 0;
-            *used = Used {
+            *used = Spending {
                 waited: if had_none { used.waited + 1 } else { 0 },
-                ..Used::default()
+                ..Spending::default()
             };
         }
     }
@@ -119,7 +119,7 @@ impl Budget {
     /// Whether another piece of work may begin. Asked only by those who have one.
     pub fn may_go_on(&mut self, purpose: Purpose) -> bool {
         let own = self.used[purpose as usize];
-        let comes_before = |other: &Used| other.time_ns == 0 && other.waited > own.waited;
+        let comes_before = |other: &Spending| other.time_ns == 0 && other.waited > own.waited;
         let is_over = own.time_ns >= self.turn_ns / 2 || self.all_ns >= self.turn_ns;
         let may = !is_over && (own.time_ns > 0 || !self.used.iter().any(comes_before));
         self.used[purpose as usize].is_cut |= !may;

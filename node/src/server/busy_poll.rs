@@ -21,7 +21,7 @@ const CROWDED_REST_MAX: Duration = Duration::from_secs(10);
 
 /// What an event loop waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Awaited {
+pub enum WaitKind {
     /// What others, or the disk, answer to something that is under way.
     Answers,
     /// What others may want next.
@@ -42,7 +42,7 @@ pub struct BusyPoll {
     rests_until: Now,
     /// What was awaited last and has not come, and since when: waits that ended because something else was
     /// due count as one.
-    still_awaited: Option<(Awaited, Now)>,
+    still_awaited: Option<(WaitKind, Now)>,
 }
 
 impl BusyPoll {
@@ -68,10 +68,10 @@ impl BusyPoll {
     }
 
     /// A wait begins, and something else is due after `due_in`: until when to look. `None`: sleep at once.
-    pub fn until(&self, now: Now, due_in: Duration, awaited: Awaited) -> Option<Now> {
+    pub fn until(&self, now: Now, due_in: Duration, awaited: WaitKind) -> Option<Now> {
         let looks = match awaited {
-            Awaited::Answers => self.answers_came_soon,
-            Awaited::Requests => {
+            WaitKind::Answers => self.answers_came_soon,
+            WaitKind::Requests => {
                 let since = now.0.saturating_sub(self.worked_at.0);
                 self.requests_came_soon && since <= WORK_IS_RECENT
             }
@@ -92,7 +92,7 @@ impl BusyPoll {
     }
 
     /// The wait that began then is over, because something happened or because something else was due.
-    pub fn is_over(&mut self, begun: Now, now: Now, happened: bool, awaited: Awaited) {
+    pub fn is_over(&mut self, begun: Now, now: Now, happened: bool, awaited: WaitKind) {
         let since = match self.still_awaited {
             Some((before, since)) if before == awaited => since,
             _ => begun,
@@ -102,8 +102,8 @@ impl BusyPoll {
         // What was due that soon says nothing of what is awaited.
         if happened || !was_short {
             match awaited {
-                Awaited::Answers => self.answers_came_soon = was_short,
-                Awaited::Requests => self.requests_came_soon = was_short,
+                WaitKind::Answers => self.answers_came_soon = was_short,
+                WaitKind::Requests => self.requests_came_soon = was_short,
             }
         }
     }
@@ -130,14 +130,14 @@ mod tests {
     #[test]
     fn it_looks_for_so_long_and_not_beyond_what_is_due() {
         let poll = poll();
-        assert_eq!(poll.until(at(0), LATER, Awaited::Answers), Some(at(100)));
+        assert_eq!(poll.until(at(0), LATER, WaitKind::Answers), Some(at(100)));
         let soon = Duration::from_micros(30);
-        assert_eq!(poll.until(at(0), soon, Awaited::Answers), Some(at(30)));
+        assert_eq!(poll.until(at(0), soon, WaitKind::Answers), Some(at(30)));
     }
 
     #[test]
     fn after_what_took_long_it_sleeps_until_something_comes_soon_again() {
-        for awaited in [Awaited::Answers, Awaited::Requests] {
+        for awaited in [WaitKind::Answers, WaitKind::Requests] {
             let mut poll = poll();
             poll.is_over(at(0), at(101), true, awaited);
             assert_eq!(poll.until(at(200), LATER, awaited), None);
@@ -149,40 +149,40 @@ mod tests {
     #[test]
     fn answers_and_requests_are_told_apart() {
         let mut poll = poll();
-        poll.is_over(at(0), at(900), true, Awaited::Requests);
-        assert!(poll.until(at(900), LATER, Awaited::Answers).is_some());
-        poll.is_over(at(900), at(1900), true, Awaited::Answers);
-        poll.is_over(at(1900), at(1910), true, Awaited::Requests);
+        poll.is_over(at(0), at(900), true, WaitKind::Requests);
+        assert!(poll.until(at(900), LATER, WaitKind::Answers).is_some());
+        poll.is_over(at(900), at(1900), true, WaitKind::Answers);
+        poll.is_over(at(1900), at(1910), true, WaitKind::Requests);
         poll.turned(at(1910), true, Index(1), false);
-        assert!(poll.until(at(1910), LATER, Awaited::Requests).is_some());
-        assert_eq!(poll.until(at(1910), LATER, Awaited::Answers), None);
+        assert!(poll.until(at(1910), LATER, WaitKind::Requests).is_some());
+        assert_eq!(poll.until(at(1910), LATER, WaitKind::Answers), None);
     }
 
     #[test]
     fn nothing_for_long_is_long_too() {
         let mut poll = poll();
-        poll.is_over(at(0), at(5000), false, Awaited::Answers);
-        assert_eq!(poll.until(at(5000), LATER, Awaited::Answers), None);
+        poll.is_over(at(0), at(5000), false, WaitKind::Answers);
+        assert_eq!(poll.until(at(5000), LATER, WaitKind::Answers), None);
     }
 
     #[test]
     fn a_timer_says_nothing_of_what_is_awaited() {
         let mut poll = poll();
-        poll.is_over(at(0), at(30), false, Awaited::Answers);
-        assert!(poll.until(at(30), LATER, Awaited::Answers).is_some());
-        poll.is_over(at(30), at(300), true, Awaited::Answers);
-        poll.is_over(at(300), at(330), false, Awaited::Answers);
-        assert_eq!(poll.until(at(330), LATER, Awaited::Answers), None);
+        poll.is_over(at(0), at(30), false, WaitKind::Answers);
+        assert!(poll.until(at(30), LATER, WaitKind::Answers).is_some());
+        poll.is_over(at(30), at(300), true, WaitKind::Answers);
+        poll.is_over(at(300), at(330), false, WaitKind::Answers);
+        assert_eq!(poll.until(at(330), LATER, WaitKind::Answers), None);
     }
 
     #[test]
     fn where_others_keep_the_processor_it_rests() {
         let mut poll = poll();
         poll.looked(at(0), at(999));
-        assert!(poll.until(at(999), LATER, Awaited::Answers).is_some());
+        assert!(poll.until(at(999), LATER, WaitKind::Answers).is_some());
         poll.looked(at(1000), at(5000));
         let rests_until = 5000 + 128 * 4000;
-        for awaited in [Awaited::Answers, Awaited::Requests] {
+        for awaited in [WaitKind::Answers, WaitKind::Requests] {
             poll.is_over(at(5000), at(5010), true, awaited);
             poll.turned(at(rests_until - 1), true, Index(1), false);
             assert_eq!(poll.until(at(rests_until - 1), LATER, awaited), None);
@@ -195,10 +195,10 @@ mod tests {
         let mut poll = poll();
         let minute = 60_000_000;
         poll.looked(at(0), at(minute));
-        assert_eq!(poll.until(at(minute), LATER, Awaited::Answers), None);
+        assert_eq!(poll.until(at(minute), LATER, WaitKind::Answers), None);
         let ten_seconds_later = at(minute + 10_000_000);
         assert!(
-            poll.until(ten_seconds_later, LATER, Awaited::Answers)
+            poll.until(ten_seconds_later, LATER, WaitKind::Answers)
                 .is_some()
         );
     }
@@ -208,43 +208,43 @@ mod tests {
         let mut poll = poll();
         poll.looked(at(0), at(50_000));
         poll.looked(at(50_000), at(51_000));
-        assert_eq!(poll.until(at(1_000_000), LATER, Awaited::Answers), None);
+        assert_eq!(poll.until(at(1_000_000), LATER, WaitKind::Answers), None);
     }
 
     #[test]
     fn what_does_not_come_is_not_looked_for_from_timer_to_timer() {
         let mut poll = poll();
         for begun in [0, 60] {
-            assert!(poll.until(at(begun), LATER, Awaited::Answers).is_some());
-            poll.is_over(at(begun), at(begun + 60), false, Awaited::Answers);
+            assert!(poll.until(at(begun), LATER, WaitKind::Answers).is_some());
+            poll.is_over(at(begun), at(begun + 60), false, WaitKind::Answers);
         }
-        assert_eq!(poll.until(at(120), LATER, Awaited::Answers), None);
-        poll.is_over(at(120), at(180), true, Awaited::Answers);
-        poll.is_over(at(180), at(190), true, Awaited::Answers);
-        assert!(poll.until(at(190), LATER, Awaited::Answers).is_some());
+        assert_eq!(poll.until(at(120), LATER, WaitKind::Answers), None);
+        poll.is_over(at(120), at(180), true, WaitKind::Answers);
+        poll.is_over(at(180), at(190), true, WaitKind::Answers);
+        assert!(poll.until(at(190), LATER, WaitKind::Answers).is_some());
     }
 
     #[test]
     fn without_work_nobody_looks_for_requests() {
         let mut poll = poll();
-        poll.is_over(at(0), at(10), true, Awaited::Requests);
-        assert!(poll.until(at(1000), LATER, Awaited::Requests).is_some());
-        assert_eq!(poll.until(at(1001), LATER, Awaited::Requests), None);
+        poll.is_over(at(0), at(10), true, WaitKind::Requests);
+        assert!(poll.until(at(1000), LATER, WaitKind::Requests).is_some());
+        assert_eq!(poll.until(at(1001), LATER, WaitKind::Requests), None);
         // A sign of life is none, an entry is.
         poll.turned(at(1100), false, Index(1), false);
-        assert_eq!(poll.until(at(1100), LATER, Awaited::Requests), None);
+        assert_eq!(poll.until(at(1100), LATER, WaitKind::Requests), None);
         // Nor is one that a plane made by itself, then or later.
         poll.turned(at(1150), false, Index(2), true);
         poll.turned(at(1150), false, Index(2), false);
-        assert_eq!(poll.until(at(1150), LATER, Awaited::Requests), None);
+        assert_eq!(poll.until(at(1150), LATER, WaitKind::Requests), None);
         poll.turned(at(1200), false, Index(3), false);
-        assert!(poll.until(at(1200), LATER, Awaited::Requests).is_some());
+        assert!(poll.until(at(1200), LATER, WaitKind::Requests).is_some());
     }
 
     #[test]
     fn zero_is_never() {
         let mut poll = BusyPoll::new(Duration::ZERO);
-        for awaited in [Awaited::Answers, Awaited::Requests] {
+        for awaited in [WaitKind::Answers, WaitKind::Requests] {
             poll.turned(at(0), true, Index(1), false);
             poll.is_over(at(0), at(0), true, awaited);
             assert_eq!(poll.until(at(0), LATER, awaited), None);

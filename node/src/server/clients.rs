@@ -20,20 +20,20 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 mod arrivals;
-mod askers;
 mod linger;
 mod memory;
 mod overdrawn;
+mod readable;
 mod slots;
 mod waits;
 
 use self::arrivals::Handshakes;
-use self::askers::Askers;
 use self::linger::Linger;
 use self::memory::{Held, HeldByOne};
+use self::readable::Readable;
 pub use self::slots::{Slot, SlotKind};
 use self::waits::Wait;
-pub use quorumwire_group::{ReadState, Said};
+pub use quorumwire_group::{AnswerKind, ReadState};
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.
@@ -498,7 +498,7 @@ pub struct Clients {
     free: Vec<u32>,
     next_serial: u32,
     open_count: usize,
-    askers: Askers,
+    readable: Readable,
     /// Connections to look at before the turn ends: something to read, an answer to send.
     queue: VecDeque<u32>,
     /// Those that used up their share of a turn: they come behind who asks in the next one.
@@ -532,7 +532,7 @@ impl Clients {
             free: Vec::new(),
             next_serial: 0,
             open_count: 0,
-            askers: Askers::default(),
+            readable: Readable::default(),
             queue: VecDeque::new(),
             overdrawn: Vec::new(),
             counters: ClientCounters::default(),
@@ -558,22 +558,23 @@ impl Clients {
         };
         connection.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
         connection.ending |= event.is_read_closed() || event.is_error();
-        self.askers.add(u32::try_from(slot).expect("slots are u32"));
+        self.readable
+            .add(u32::try_from(slot).expect("slots are u32"));
     }
 
     /// Has those looked at that have something to read; if this turn has answered others, perhaps in the next
     /// one.
     pub fn let_askers_in(&mut self, has_answered: bool) {
-        let mut askers = std::mem::take(&mut self.askers);
-        for slot in askers.take(has_answered) {
+        let mut readable = std::mem::take(&mut self.readable);
+        for slot in readable.take(has_answered) {
             self.enqueue(slot);
         }
-        self.askers = askers;
+        self.readable = readable;
     }
 
     /// Whether some wait for the next turn.
     pub fn has_askers(&self) -> bool {
-        self.askers.are_waiting()
+        self.readable.are_waiting()
     }
 
     /// The connection, unless it is gone.

@@ -6,7 +6,7 @@ use super::clock;
 use super::counters::GroupCounters;
 use super::hellos::Hellos;
 use super::journal::Journal;
-use super::left_out::OwnPlace;
+use super::left_out::MemberHistory;
 use super::plane::Hosting;
 use super::service::Service;
 use super::standstill::LastCommit;
@@ -14,7 +14,7 @@ use super::term_keys::TermKeys;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Now, Peer, Replica, Ticket};
 use quorumwire_group::{
-    AnswerTo, Asker, Follower, ForwardKind, PlaneClient, Submitted, put_in_session,
+    AnswerTo, Follower, ForwardKind, PlaneClient, Requester, SubmitOutcome, put_in_session,
 };
 use quorumwire_interfaces::{Application, DataPlane, GroupId, Reason};
 use quorumwire_sessions::SESSION_HEADER_BYTES;
@@ -53,7 +53,7 @@ impl From<Follower> for Origin {
     }
 }
 
-impl Asker for Origin {
+impl Requester for Origin {
     type Reader = Reader;
 
     fn answer_to(self) -> AnswerTo {
@@ -66,7 +66,7 @@ impl Asker for Origin {
 }
 
 /// What became of a request.
-pub enum Routed {
+pub enum RouteOutcome {
     /// Its answer will come.
     Pending,
     /// It can go nowhere now; offer it again later.
@@ -75,19 +75,19 @@ pub enum Routed {
     Refused(Reason, String),
 }
 
-impl Routed {
+impl RouteOutcome {
     /// In the usual words.
     pub const fn refused(reason: Reason) -> Self {
         Self::Refused(reason, String::new())
     }
 }
 
-impl From<Routed> for Submitted {
-    fn from(routed: Routed) -> Self {
+impl From<RouteOutcome> for SubmitOutcome {
+    fn from(routed: RouteOutcome) -> Self {
         match routed {
-            Routed::Pending => Self::Pending,
-            Routed::Stalled => Self::NoRoom,
-            Routed::Refused(reason, _) => Self::Refused(reason),
+            RouteOutcome::Pending => Self::Pending,
+            RouteOutcome::Stalled => Self::NoRoom,
+            RouteOutcome::Refused(reason, _) => Self::Refused(reason),
         }
     }
 }
@@ -122,7 +122,7 @@ pub struct Core<S: Service> {
     pub native_address: String,
     pub refuse_on_follower: bool,
     /// What it was before this start.
-    pub place: OwnPlace,
+    pub history: MemberHistory,
     pub draining: bool,
     /// Whether writes get on.
     pub last_commit: LastCommit,
@@ -142,7 +142,7 @@ impl<S: Service> Core<S> {
             term_keys: None,
             native_address: String::new(),
             refuse_on_follower: false,
-            place: OwnPlace::default(),
+            history: MemberHistory::default(),
             draining: false,
             last_commit: LastCommit::begin(now),
             counters: GroupCounters::default(),
@@ -197,10 +197,10 @@ impl<S: Service> Core<S> {
         origin: Origin,
         command_bytes: usize,
         encode: impl FnOnce(&mut BytesMut),
-    ) -> Routed {
+    ) -> RouteOutcome {
         debug_assert!(command_bytes <= COMMAND_BYTES_MAX);
         if self.draining {
-            return Routed::refused(Reason::Stopping);
+            return RouteOutcome::refused(Reason::Stopping);
         }
         if self.writes_here() {
             let submitted = self.group.write(origin, command_bytes, encode);
@@ -210,9 +210,14 @@ impl<S: Service> Core<S> {
     }
 
     /// The same for a command with its session and its sequence.
-    pub fn write_in_session(&mut self, origin: Origin, name: (u64, u64), command: &[u8]) -> Routed {
+    pub fn write_in_session(
+        &mut self,
+        origin: Origin,
+        name: (u64, u64),
+        command: &[u8],
+    ) -> RouteOutcome {
         if self.draining {
-            return Routed::refused(Reason::Stopping);
+            return RouteOutcome::refused(Reason::Stopping);
         }
         if self.writes_here() {
             let submitted = self.group.write_in_session(origin, name, command);
@@ -235,29 +240,29 @@ impl<S: Service> Core<S> {
         kind: ForwardKind,
         bytes: usize,
         encode: impl FnOnce(&mut BytesMut),
-    ) -> Routed {
+    ) -> RouteOutcome {
         let leader = match self.route() {
             Ok(leader) => leader,
             Err(routed) => return routed,
         };
         let command = self.group.encoded(bytes, encode);
         match self.group.forward(leader, origin, kind, command) {
-            Some(_) => Routed::Pending,
+            Some(_) => RouteOutcome::Pending,
             None => self.stall(),
         }
     }
 
     /// What became of a write that is carried out here.
-    pub fn routed(&mut self, submitted: Submitted) -> Routed {
+    pub fn routed(&mut self, submitted: SubmitOutcome) -> RouteOutcome {
         match submitted {
-            Submitted::Pending => Routed::Pending,
-            Submitted::NoRoom => self.stall(),
-            Submitted::Refused(reason) => Routed::refused(reason),
+            SubmitOutcome::Pending => RouteOutcome::Pending,
+            SubmitOutcome::NoRoom => self.stall(),
+            SubmitOutcome::Refused(reason) => RouteOutcome::refused(reason),
         }
     }
 
     /// Sends a read to the leader. The error is what became of it otherwise.
-    pub fn forward_read(&mut self, origin: Origin, line: &[u8]) -> Result<u64, Routed> {
+    pub fn forward_read(&mut self, origin: Origin, line: &[u8]) -> Result<u64, RouteOutcome> {
         if self.group.leads() {
             return Err(self.stall()); // elected meanwhile: offered again, answered here
         }
@@ -269,7 +274,7 @@ impl<S: Service> Core<S> {
     }
 
     /// The leader to send to; the error is what to do with the request instead.
-    pub fn route(&mut self) -> Result<Peer, Routed> {
+    pub fn route(&mut self) -> Result<Peer, RouteOutcome> {
         match self.group.serving_leader() {
             Some(leader) if self.refuse_on_follower => {
                 let connected = self.hellos.of(leader.id);
@@ -279,12 +284,12 @@ impl<S: Service> Core<S> {
                     leader.id,
                     address.unwrap_or("an unknown address")
                 );
-                Err(Routed::Refused(Reason::NotLeader, instead))
+                Err(RouteOutcome::Refused(Reason::NotLeader, instead))
             }
             // Nobody will tell it of a leader.
-            None if self.has_left() => Err(Routed::refused(Reason::Removed)),
+            None if self.has_left() => Err(RouteOutcome::refused(Reason::Removed)),
             // Nor is there anybody who could lead.
-            None if self.place.is_data_gone => Err(Routed::refused(Reason::DataGone)),
+            None if self.history.is_data_gone => Err(RouteOutcome::refused(Reason::DataGone)),
             Some(_) | None => {
                 let leader = self.group.leader_to_ask();
                 leader.map_err(|submitted| self.routed(submitted))
@@ -296,7 +301,7 @@ impl<S: Service> Core<S> {
     pub fn why_stalled(&self) -> Reason {
         if self.group.has_somewhere_to_go() {
             Reason::Busy
-        } else if self.place.is_data_gone {
+        } else if self.history.is_data_gone {
             Reason::DataGone
         } else {
             Reason::NoLeader
@@ -311,9 +316,9 @@ impl<S: Service> Core<S> {
         }
     }
 
-    pub fn stall(&mut self) -> Routed {
+    pub fn stall(&mut self) -> RouteOutcome {
         self.group.stalled = true;
-        Routed::Stalled
+        RouteOutcome::Stalled
     }
 }
 
@@ -323,7 +328,7 @@ mod tests {
     use crate::server::kv::KeyValue;
     use crate::server::plane_turn::tests::config;
     use crate::server::service::Native;
-    use quorumwire_control::Stored;
+    use quorumwire_control::PersistedState;
     use quorumwire_interfaces::{Applied, Frozen};
     use std::io;
     use std::time::Duration;
@@ -345,7 +350,7 @@ mod tests {
 
     fn core_of<S: Service>() -> Core<S> {
         let now = Now(Duration::from_secs(1));
-        let replica = Replica::new(config(), now, Stored::default()).unwrap();
+        let replica = Replica::new(config(), now, PersistedState::default()).unwrap();
         Core::new(S::default(), replica, Journal::new(None), GroupId(0), now)
     }
 

@@ -84,7 +84,7 @@ pub struct Dial {
 
 /// What looking an address up has come to.
 #[derive(Debug, Eq, PartialEq)]
-pub enum Resolved {
+pub enum Resolution {
     /// Here it is.
     Address(SocketAddr),
     /// Still being looked up.
@@ -155,24 +155,24 @@ impl Dial {
 
     /// The address to dial. Names are looked up by a thread of their own, one at a time for each
     /// replica, because a name server may take seconds.
-    pub fn resolve(&mut self) -> Resolved {
+    pub fn resolve(&mut self) -> Resolution {
         if let Some(address) = self.left.pop_front() {
             self.dialed = Some(address);
-            return Resolved::Address(address);
+            return Resolution::Address(address);
         }
         let Some(candidate) = self.candidates.get_mut(self.turn) else {
-            return Resolved::Unknown;
+            return Resolution::Unknown;
         };
         let outcome = match (&self.resolving, candidate.text.parse()) {
             (_, Ok(known)) => Ok(vec![known]),
             (Some(answer), Err(_)) => match answer.try_recv() {
-                Err(TryRecvError::Empty) => return Resolved::NotYet,
+                Err(TryRecvError::Empty) => return Resolution::NotYet,
                 Err(TryRecvError::Disconnected) => Err(io::Error::other("the lookup broke off")),
                 Ok(outcome) => outcome,
             },
             (None, Err(_)) => {
                 self.resolving = begin_lookup(&self.look_up, candidate.text.clone());
-                return Resolved::NotYet;
+                return Resolution::NotYet;
             }
         };
         self.resolving = None;
@@ -189,10 +189,10 @@ impl Dial {
         }
     }
 
-    fn has_no_address(&mut self, why: &str) -> Resolved {
+    fn has_no_address(&mut self, why: &str) -> Resolution {
         self.candidates[self.turn].note(why.to_owned());
         self.go_on_to_next();
-        Resolved::Unknown
+        Resolution::Unknown
     }
 
     /// Nobody answered as this replica at the address that was dialed last. Another address of the same name

@@ -22,11 +22,11 @@ fn dial(addresses: &[(Source, &str)]) -> Dial {
 }
 
 /// The next address, once it is looked up.
-fn resolved(dial: &mut Dial) -> Resolved {
+fn resolved(dial: &mut Dial) -> Resolution {
     loop {
         match dial.resolve() {
-            Resolved::NotYet => thread::yield_now(),
-            done @ (Resolved::Address(_) | Resolved::Unknown) => return done,
+            Resolution::NotYet => thread::yield_now(),
+            done @ (Resolution::Address(_) | Resolution::Unknown) => return done,
         }
     }
 }
@@ -36,12 +36,12 @@ fn dialed_in_vain(dial: &mut Dial, count: usize) -> Vec<String> {
     let mut dialed = Vec::new();
     while dialed.len() < count {
         match resolved(dial) {
-            Resolved::Address(address) => {
+            Resolution::Address(address) => {
                 dialed.push(address.to_string());
                 dial.failed("refused");
             }
-            Resolved::Unknown => dialed.push("unknown".to_owned()),
-            Resolved::NotYet => unreachable!(),
+            Resolution::Unknown => dialed.push("unknown".to_owned()),
+            Resolution::NotYet => unreachable!(),
         }
     }
     dialed
@@ -54,14 +54,14 @@ fn every_address_of_a_name_is_tried_the_next_one_at_once() {
     dial.next = later;
     assert_eq!(
         resolved(&mut dial),
-        Resolved::Address(address("[::1]:7400"))
+        Resolution::Address(address("[::1]:7400"))
     );
     dial.next = later;
     assert!(!dial.failed("refused"), "there is another");
     assert_eq!((dial.next, dial.tried), (Now::default(), false), "at once");
     assert_eq!(
         resolved(&mut dial),
-        Resolved::Address(address("127.0.0.1:7400"))
+        Resolution::Address(address("127.0.0.1:7400"))
     );
     dial.next = later;
     assert!(dial.failed("refused"));

@@ -1,6 +1,6 @@
 //! The server as what drives a group: how it does what the group wants done, and what it does besides.
 use super::budget::Purpose;
-use super::clients::Said;
+use super::clients::AnswerKind;
 use super::core::{Group, Origin, Proposal, Reader};
 use super::reads;
 use super::service::Service;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use quorumwire_control::{
     Engage, Entry, HardState, LeaveReason, Message, Peer, Refusal, RoleChange, Ticket,
 };
-use quorumwire_group::{self as group, Applied, Driver, FollowerRead, Returned};
+use quorumwire_group::{self as group, AppliedCommand, Driver, FollowerRead, ForwardResult};
 use quorumwire_interfaces::{DataPlane, Index, Lineage, Reason, ReplicaId, Term};
 use quorumwire_sessions::Outcome;
 use quorumwire_wire::Membership;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 impl<S: Service> Driver for Server<S> {
     type Application = S::Application;
-    type Asker = Origin;
+    type Requester = Origin;
     type Plane = dyn DataPlane;
     type Error = anyhow::Error;
 
@@ -145,7 +145,7 @@ impl<S: Service> Driver for Server<S> {
         }
     }
 
-    fn note_applied(&mut self, _: Index, applied: &Applied<'_, Origin>, _: &[u8]) {
+    fn note_applied(&mut self, _: Index, applied: &AppliedCommand<'_, Origin>, _: &[u8]) {
         S::applied(self);
         match applied.outcome {
             Outcome::Applied | Outcome::Incomplete | Outcome::AnswerTooLong => {}
@@ -154,8 +154,8 @@ impl<S: Service> Driver for Server<S> {
         }
     }
 
-    fn note_answered(&mut self, proposal: &Proposal, said: Said) {
-        let is_dropped = said == Said::Refused(Reason::PiecesGone);
+    fn note_answered(&mut self, proposal: &Proposal, said: AnswerKind) {
+        let is_dropped = said == AnswerKind::Refused(Reason::PiecesGone);
         self.core.counters.commands_dropped += u64::from(is_dropped);
         let waited = self.core.group.now.0.saturating_sub(proposal.at.0);
         let waited_us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
@@ -166,7 +166,7 @@ impl<S: Service> Driver for Server<S> {
         self.count_unknown(reason);
     }
 
-    fn answer_here(&mut self, origin: Origin, said: Said, reply: &[u8]) {
+    fn answer_here(&mut self, origin: Origin, said: AnswerKind, reply: &[u8]) {
         match origin {
             Origin::Client(id, slot_number) => self.complete(id, slot_number, said, reply),
             Origin::Service(number) => S::complete(self, number, said, reply),
@@ -175,23 +175,23 @@ impl<S: Service> Driver for Server<S> {
         }
     }
 
-    fn take_returned(&mut self, returned: Returned<Origin>, reply: &[u8]) {
+    fn take_returned(&mut self, returned: ForwardResult<Origin>, reply: &[u8]) {
         match returned {
-            Returned::Answered(forward, Said::Answer)
+            ForwardResult::Answered(forward, AnswerKind::Answer)
                 if forward.is_read && S::is_too_large(reply) =>
             {
                 self.read_in_parts(forward.origin, reply);
             }
-            Returned::Answered(forward, Said::Refused(reason)) => {
+            ForwardResult::Answered(forward, AnswerKind::Refused(reason)) => {
                 if !forward.is_read {
                     self.count_unknown(reason);
                 }
                 self.refuse_here(forward.origin, reason);
             }
-            Returned::Answered(forward, said) => {
+            ForwardResult::Answered(forward, said) => {
                 self.answer_here(forward.origin, said, reply);
             }
-            Returned::Again {
+            ForwardResult::Again {
                 forward,
                 number,
                 at_once,

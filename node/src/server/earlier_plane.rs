@@ -31,7 +31,7 @@ const UNSEEN_WAIT: Duration = Duration::from_secs(1);
 
 /// A program, as the file names it: a line for each.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Noted {
+struct NotedProgram {
     surroundings: Surroundings,
     /// Its number.
     program: u32,
@@ -59,7 +59,7 @@ impl Surroundings {
     }
 }
 
-impl Noted {
+impl NotedProgram {
     fn line(&self) -> String {
         let Surroundings { boot, namespace } = &self.surroundings;
         format!("{boot} {namespace} {} {}\n", self.program, self.interface)
@@ -100,11 +100,11 @@ fn how_to_detach(at: &ProgramAt) -> String {
     how.join("; ")
 }
 
-fn numbers(noted: &[Noted]) -> Vec<u32> {
+fn numbers(noted: &[NotedProgram]) -> Vec<u32> {
     noted.iter().map(|one| one.program).collect()
 }
 
-fn read(dir: &Path) -> anyhow::Result<Vec<Noted>> {
+fn read(dir: &Path) -> anyhow::Result<Vec<NotedProgram>> {
     let path = dir.join(NOTE);
     let shown = path.display();
     let mut bytes = Vec::new();
@@ -114,7 +114,7 @@ fn read(dir: &Path) -> anyhow::Result<Vec<Noted>> {
         read => read.with_context(|| format!("reading {shown}"))?,
     };
     let noted = bytes.lines().map(|line| {
-        let noted = line.ok().and_then(|line| Noted::of_line(&line));
+        let noted = line.ok().and_then(|line| NotedProgram::of_line(&line));
         noted.with_context(|| {
             format!(
                 "{shown} has a line that makes no sense. It names programs of this replica's earlier plane, in the \
@@ -128,17 +128,17 @@ fn read(dir: &Path) -> anyhow::Result<Vec<Noted>> {
 /// Has it noted beside the folder where programs of this process's plane are. Those that are at no interface
 /// any more are left out.
 pub fn note_in(dir: &Path) -> Arc<Note> {
-    let (dir, all) = (dir.to_owned(), Mutex::new(Vec::<Noted>::new()));
+    let (dir, all) = (dir.to_owned(), Mutex::new(Vec::<NotedProgram>::new()));
     Arc::new(move |at| {
         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
         let there = still_attached(&numbers(&all))?;
         all.retain(|one| there.iter().any(|it| it.program == one.program));
-        all.push(Noted {
+        all.push(NotedProgram {
             surroundings: Surroundings::here()?,
             program: at.program,
             interface: at.interface.clone(),
         });
-        let lines: Vec<String> = all.iter().map(Noted::line).collect();
+        let lines: Vec<String> = all.iter().map(NotedProgram::line).collect();
         write_whole(&dir, NOTE, &lines.concat())
     })
 }
@@ -196,7 +196,7 @@ impl EarlierPlaneOff {
 
 /// A start that waits for programs to go.
 struct Wait {
-    noted: Vec<Noted>,
+    noted: Vec<NotedProgram>,
     here: Surroundings,
     begun: Now,
     is_told: bool,
@@ -214,7 +214,7 @@ enum Verdict {
 }
 
 impl Wait {
-    const fn new(noted: Vec<Noted>, here: Surroundings, begun: Now) -> Self {
+    const fn new(noted: Vec<NotedProgram>, here: Surroundings, begun: Now) -> Self {
         Self {
             noted,
             here,
@@ -230,7 +230,7 @@ impl Wait {
             let found = there.iter().find(|at| at.program == one.program);
             found.filter(|_| one.surroundings.boot == self.here.boot)
         });
-        let is_unseen = |one: &Noted| {
+        let is_unseen = |one: &NotedProgram| {
             let Surroundings { boot, namespace } = &one.surroundings;
             *boot == self.here.boot && *namespace != self.here.namespace
         };
@@ -260,8 +260,8 @@ mod tests {
         }
     }
 
-    fn noted(boot: &str, namespace: &str) -> Noted {
-        Noted {
+    fn noted(boot: &str, namespace: &str) -> NotedProgram {
+        NotedProgram {
             surroundings: surroundings(boot, namespace),
             program: 47,
             interface: "eth0".to_owned(),
@@ -280,7 +280,7 @@ mod tests {
         Now(Duration::from_secs(100) + time)
     }
 
-    fn wait(noted: Noted) -> Wait {
+    fn wait(noted: NotedProgram) -> Wait {
         let here = surroundings("boot", "net:[1]");
         Wait::new(vec![noted], here, after(Duration::ZERO))
     }

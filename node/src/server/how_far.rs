@@ -3,7 +3,7 @@
 use super::Server;
 use super::service::Service;
 use crate::service_manager::ServiceManager;
-use crate::stage::{Far, Pace};
+use crate::stage::{Pace, Progress};
 use quorumwire_control::{IncomingSnapshot, Now};
 use quorumwire_interfaces::Index;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl Default for HowFar {
 impl HowFar {
     /// It is so far now, or nothing lasts. What there is to be said of it, once it has taken long enough: the
     /// same until it is said anew.
-    pub fn is_at(&mut self, now: Now, far: Option<Far>) -> Option<&str> {
+    pub fn is_at(&mut self, now: Now, far: Option<Progress>) -> Option<&str> {
         let Some(far) = far else {
             *self = Self {
                 begun_behind: self.begun_behind,
@@ -52,7 +52,7 @@ impl HowFar {
     }
 
     /// The same before there is a server.
-    pub fn starts(&mut self, now: Now, far: Far, manager: &mut ServiceManager) {
+    pub fn starts(&mut self, now: Now, far: Progress, manager: &mut ServiceManager) {
         if let Some(words) = self.is_at(now, Some(far)) {
             manager.tell(false, &format!("starting, {words}"));
         }
@@ -61,9 +61,9 @@ impl HowFar {
 
 impl<S: Service> Server<S> {
     /// The snapshot that comes in, and how far it is.
-    pub fn incoming(&self) -> Option<Far> {
+    pub fn incoming(&self) -> Option<Progress> {
         match self.core.group.replica.incoming()? {
-            IncomingSnapshot::Receiving(it) => Some(Far::of_bytes(
+            IncomingSnapshot::Receiving(it) => Some(Progress::of_bytes(
                 "receiving a snapshot",
                 it.stored_bytes,
                 it.total_bytes,
@@ -73,7 +73,7 @@ impl<S: Service> Server<S> {
     }
 
     /// How far this is with what keeps it from being of use.
-    pub(super) fn what_lasts(&mut self) -> Option<Far> {
+    pub(super) fn what_lasts(&mut self) -> Option<Progress> {
         if self.is_ready() {
             self.how_far.begun_behind = None; // from now on being a little behind is nothing special
         }
@@ -81,7 +81,7 @@ impl<S: Service> Server<S> {
             let begun_behind = self.how_far.begun_behind?;
             let done = self.core.group.applied.0.checked_sub(begun_behind.0)?;
             let total = self.core.group.committed.0.checked_sub(begun_behind.0)?;
-            (done < total).then(|| Far::of_entries("carrying out the log", done, total))
+            (done < total).then(|| Progress::of_entries("carrying out the log", done, total))
         };
         self.incoming().or_else(carrying_out)
     }
@@ -112,7 +112,7 @@ mod tests {
         let mut how_far = HowFar::default();
         let mut told = Vec::new();
         for second in 0..7 {
-            let far = Far::of_bytes("reading the log", second << 20, 7 << 20);
+            let far = Progress::of_bytes("reading the log", second << 20, 7 << 20);
             how_far.starts(at(100 + second), far, &mut manager);
             told.push(heard(&socket));
         }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_is_over_soon_is_not_talked_about() {
         let mut how_far = HowFar::default();
-        let far = Some(Far::of_entries("carrying out the log", 1, 2));
+        let far = Some(Progress::of_entries("carrying out the log", 1, 2));
         for round in 0..10 {
             let begun = 100 + 10 * round;
             assert_eq!(how_far.is_at(at(begun), far), None);

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use bytes::BytesMut;
     use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
-    use quorumwire_storage::{MemoryDisk, Opened, Settings, open};
+    use quorumwire_storage::{MemoryDisk, OpenFolder, Settings, open};
     use quorumwire_wire::{Membership, RecordKind, SnapshotHead, begin_record, finish_record};
     use std::sync::{Arc, mpsc};
 
@@ -195,7 +195,7 @@ mod tests {
             promise: std::time::Duration::from_millis(20),
             lineage: quorumwire_interfaces::Lineage::default(),
         };
-        let Opened::Ready(ready) = open(Arc::new(MemoryDisk::new()), settings).unwrap() else {
+        let OpenFolder::Ready(ready) = open(Arc::new(MemoryDisk::new()), settings).unwrap() else {
             panic!("a new folder is not damaged");
         };
         let head = SnapshotHead {

@@ -14,7 +14,7 @@ const DATA_IS_GONE: &str = "every member is connected, and all have forgotten wh
 
 /// What it was before this start, and what became of the others.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OwnPlace {
+pub struct MemberHistory {
     /// It was a member, in this life or in one that it has forgotten.
     pub was_member: bool,
     /// It was a member in an earlier life, and began this one without anything.
@@ -33,7 +33,7 @@ impl<S: Service> Core<S> {
             return true;
         }
         // One that has forgotten may be on its way back, and read older members meanwhile.
-        let was_member = self.place.was_member || self.group.replica.was_listed();
+        let was_member = self.history.was_member || self.group.replica.was_listed();
         let is_alone = role != Role::Leader && self.group.replica.leader().is_none();
         was_member && is_alone && (is_out || self.left_out_by().is_some())
     }
@@ -62,24 +62,24 @@ impl<S: Service> Core<S> {
 impl<S: Service> Server<S> {
     /// Whoever reads the log learns once that this replica is no member any more, or that nobody remembers
     /// anything.
-    pub fn tell_own_place(&mut self) {
+    pub fn tell_member_history(&mut self) {
         let has_left = self.core.has_left();
         if has_left && !self.is_removal_told {
             tracing::warn!("this replica was removed from the cluster: it can be stopped");
         }
         self.is_removal_told = has_left;
         let is_gone = self.is_data_gone();
-        if is_gone && !self.core.place.is_data_gone {
+        if is_gone && !self.core.history.is_data_gone {
             tracing::error!("every member is connected, and all have forgotten: the data is gone");
         }
-        self.core.place.is_data_gone = is_gone;
+        self.core.history.is_data_gone = is_gone;
     }
 
     /// Whether all whom the options name are connected, and nobody who is connected remembers anything.
     fn is_data_gone(&self) -> bool {
         let others = self.options.members.keys();
         let mut others = others.copied().filter(|id| *id != self.options.id);
-        self.core.place.has_forgotten
+        self.core.history.has_forgotten
             && self.core.group.replica.membership().members.is_empty()
             && others.all(|id| self.links.has_forgotten(id))
             && self.links.nobody_remembers()
@@ -95,7 +95,7 @@ impl<S: Service> Server<S> {
                 self.addresses.peer
             )];
         }
-        if self.core.place.is_data_gone {
+        if self.core.history.is_data_gone {
             return vec![DATA_IS_GONE.to_owned()];
         }
         let mut faults = Vec::new();
@@ -140,11 +140,11 @@ impl<S: Service> Server<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::core::Routed;
+    use super::super::core::RouteOutcome;
     use super::super::plane_turn::tests::{core_of, core_of_one};
     use super::*;
     use crate::server::kv::Core;
-    use quorumwire_control::{HardState, SnapshotMeta, Stored};
+    use quorumwire_control::{HardState, PersistedState, SnapshotMeta};
     use quorumwire_interfaces::Reason;
     use quorumwire_interfaces::{Incarnation, Index, LogTime, Term};
     use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership};
@@ -168,19 +168,19 @@ mod tests {
             membership_index: Index(3),
             log_time: LogTime(0),
         };
-        core_of(Stored {
+        core_of(PersistedState {
             hard_state: HardState {
                 term: Term(2),
                 commit_index: Index(7),
                 ..HardState::default()
             },
             snapshot: Some(snapshot),
-            ..Stored::default()
+            ..PersistedState::default()
         })
     }
 
     fn is_answered(core: &mut Core, reason: Reason) -> bool {
-        matches!(core.route(), Err(Routed::Refused(said, _)) if said == reason)
+        matches!(core.route(), Err(RouteOutcome::Refused(said, _)) if said == reason)
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(core.role_name(), "joining");
         assert!(!is_answered(&mut core, Reason::Removed));
         // The folder says that it was one, though the membership that named it is behind the snapshot.
-        core.place.was_member = true;
+        core.history.was_member = true;
         assert_eq!(core.role_name(), "removed");
         assert!(is_answered(&mut core, Reason::Removed));
     }
@@ -199,7 +199,7 @@ mod tests {
         let mut core = core_of_one();
         assert!(!is_answered(&mut core, Reason::DataGone));
         assert_eq!(core.why_stalled(), Reason::NoLeader);
-        core.place.is_data_gone = true;
+        core.history.is_data_gone = true;
         assert!(is_answered(&mut core, Reason::DataGone));
         assert_eq!(core.why_stalled(), Reason::DataGone);
     }

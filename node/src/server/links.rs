@@ -28,8 +28,8 @@ use std::time::Duration;
 mod agreement;
 mod dialing;
 mod info;
+mod logged;
 mod proofs;
-mod said;
 mod secrets;
 mod strangers;
 

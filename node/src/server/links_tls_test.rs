@@ -15,10 +15,10 @@ use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 
 /// What a stranger heard until it was sent away: of our protocol, that is, within TLS.
-type Heard = JoinHandle<Vec<u8>>;
+type ReceivedBytes = JoinHandle<Vec<u8>>;
 
 /// Somebody who shows this and says that it is this replica.
-fn stranger(host: &Host, shows: Option<&OwnFiles>, says: (&str, u16)) -> Heard {
+fn stranger(host: &Host, shows: Option<&OwnFiles>, says: (&str, u16)) -> ReceivedBytes {
     speaker(host, shows, &quorumwire_wire::hello(says.0, says.1, 5), &[])
 }
 
@@ -28,7 +28,7 @@ fn speaker(
     shows: Option<&OwnFiles>,
     hello: &peer::Hello,
     goes_on: &[peer::PeerMessage],
-) -> Heard {
+) -> ReceivedBytes {
     let config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
@@ -104,7 +104,7 @@ fn refused(links: &Links, refusal: TlsRefusal) -> u64 {
 }
 
 /// Turns until the stranger was refused for this; it must have heard nothing.
-fn is_refused(host: &mut Host, heard: Heard, refusal: TlsRefusal) {
+fn is_refused(host: &mut Host, heard: ReceivedBytes, refusal: TlsRefusal) {
     host.turn_while(|links, told| {
         assert!(told.is_empty(), "nobody may notice");
         refused(links, refusal) == 0
@@ -353,7 +353,7 @@ fn a_connection_whose_authority_is_gone_is_known_and_goes_on_until_it_ends() {
 }
 
 /// Whoever comes under the old authority is refused, beside the one that is connected.
-fn is_refused_beside(host: &mut Host, again: Heard) {
+fn is_refused_beside(host: &mut Host, again: ReceivedBytes) {
     host.turn_while(|links, _| refused(links, TlsRefusal::UnknownAuthority) == 0);
     assert_eq!(again.join().unwrap(), b"");
 }

@@ -9,7 +9,8 @@ use super::{Server, reads};
 use bytes::Bytes;
 use quorumwire_control::{Input, Peer};
 use quorumwire_group::{
-    self as group, Driver as _, Effect, Follower, Heard, PassedOn, REQUEST_TIMEOUT, Said,
+    self as group, AnswerKind, Driver as _, Effect, Follower, GroupMessage, PassedOn,
+    REQUEST_TIMEOUT,
 };
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_wire::MemberRole;
@@ -107,16 +108,16 @@ impl<S: Service> Server<S> {
         if let Some(Body::FastTermKey(key)) = &message.body {
             return self.core.take_term_key(from, message.term, key);
         }
-        match Heard::from_proto(message, attachment) {
-            Ok(Heard::Consensus(message)) => {
+        match GroupMessage::from_proto(message, attachment) {
+            Ok(GroupMessage::Consensus(message)) => {
                 self.core.group.step(Input::Message { from, message });
             }
-            Ok(Heard::PassedOn(PassedOn::Request(id, kind, bytes))) => {
+            Ok(GroupMessage::PassedOn(PassedOn::Request(id, kind, bytes))) => {
                 self.core.counters.forwarded_here += 1;
                 let from = Follower { peer: from, id };
                 group::take_request(self, from, kind, bytes);
             }
-            Ok(Heard::PassedOn(PassedOn::Reply(id, said, answer))) => {
+            Ok(GroupMessage::PassedOn(PassedOn::Reply(id, said, answer))) => {
                 if let Some(returned) = self.core.group.take_reply(from, id, said) {
                     self.take_returned(returned, &answer);
                 }
@@ -154,11 +155,11 @@ impl<S: Service> Server<S> {
     /// The leader's answer to a read would not fit one message.
     pub fn read_in_parts(&mut self, origin: Origin, answer: &[u8]) {
         let Origin::Client(id, slot_number) = origin else {
-            return self.answer_here(origin, Said::Answer, answer);
+            return self.answer_here(origin, AnswerKind::Answer, answer);
         };
         let is_native = |connection: &mut Connection| connection.native().is_some();
         if self.clients.get(id).is_some_and(is_native) {
-            return self.answer_here(origin, Said::Answer, answer); // it asks for less by itself
+            return self.answer_here(origin, AnswerKind::Answer, answer); // it asks for less by itself
         }
         if let Some(connection) = self.clients.get(id) {
             reads::forward_in_parts(connection, slot_number);

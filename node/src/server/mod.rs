@@ -54,7 +54,7 @@ mod whole_files;
 use self::addresses::AddressBook;
 use self::attention::Attention;
 use self::budget::Budget;
-use self::busy_poll::{Awaited, BusyPoll};
+use self::busy_poll::{BusyPoll, WaitKind};
 use self::clients::Clients;
 use self::core::Core;
 use self::counters::LoopCounters;
@@ -193,9 +193,9 @@ impl<S: Service> Server<S> {
             return self.take_events(events, timeout);
         }
         let awaited = if self.cores().any(Core::awaits_others) {
-            Awaited::Answers
+            WaitKind::Answers
         } else {
-            Awaited::Requests
+            WaitKind::Requests
         };
         let begun = clock::now();
         let mut now = begun;
@@ -425,7 +425,7 @@ impl<S: Service> Server<S> {
         self.note_cluster();
         self.try_each_group(|server| server.core.journal.retry())?;
         self.tell_service_manager();
-        self.tell_own_place();
+        self.tell_member_history();
         if self.reload.swap(false, Ordering::Relaxed) {
             self.each_group(Self::reload_keys);
             self.reload_accounts();

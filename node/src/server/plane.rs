@@ -124,7 +124,7 @@ impl Hosting {
         };
         let from_file = from_file.for_planes(self.lineage);
         let cluster = self.agreed.unwrap_or(from_file.cluster);
-        plane.place_mut().set_keys(&PlaneKeys {
+        plane.data_plane_mut().set_keys(&PlaneKeys {
             cluster,
             clients: from_file.clients,
         });
@@ -146,7 +146,7 @@ impl Hosting {
     /// Tells people, once, when something begins to keep the plane from running and when that has passed.
     /// Whether something does now.
     pub fn tell_fault(&mut self, plane: &Plane) -> bool {
-        let fault = plane.place().fault();
+        let fault = plane.data_plane().fault();
         if fault != self.fault_told.as_deref() {
             if let Some(fault) = fault {
                 tracing::error!(fault, "the data plane cannot run");

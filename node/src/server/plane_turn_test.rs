@@ -1,13 +1,13 @@
 //! What the server makes of a plane that has no room, and of one that is being stopped. The plane is a
 //! few lines here, so that the moments between which others cannot step are held still.
 use super::*;
-use crate::server::core::{Origin, Proposal, Routed};
+use crate::server::core::{Origin, Proposal, RouteOutcome};
 use crate::server::journal::Journal;
 use crate::server::kv::{Core, KeyValue};
 use crate::server::plane::plane_options;
 use crate::server::start::tests::Alone as Host;
 use bytes::Bytes;
-use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
+use quorumwire_control::{Config, Now, Output, Peer, PersistedState, Replica, Role};
 use quorumwire_group::Gate;
 use quorumwire_interfaces::{
     Answer, Application as _, Command, CounterSink, DataPlane, Endpoint, EntryKind, GroupId,
@@ -16,7 +16,7 @@ use quorumwire_interfaces::{
 };
 use quorumwire_kv::Store;
 use quorumwire_kv::memcached::{Parsed, Request, parse};
-use quorumwire_sessions::Place;
+use quorumwire_sessions::LogPosition;
 use quorumwire_wire::{RecordKind, Tick, commands_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -251,15 +251,15 @@ pub fn core_of_one() -> Core {
 }
 
 /// The same with this on its disk.
-pub fn core_of(stored: Stored) -> Core {
+pub fn core_of(stored: PersistedState) -> Core {
     core_from(config(), stored)
 }
 
 pub fn core_with(config: Config) -> Core {
-    core_from(config, Stored::default())
+    core_from(config, PersistedState::default())
 }
 
-fn core_from(config: Config, stored: Stored) -> Core {
+fn core_from(config: Config, stored: PersistedState) -> Core {
     let now = Now(Duration::from_secs(1));
     let replica = Replica::new(config, now, stored).unwrap();
     Core::new(
@@ -379,7 +379,7 @@ fn poll(core: &mut Core) {
     std::mem::swap(&mut *host.server.core, core);
 }
 
-fn write(core: &mut Core, number: u64) -> Routed {
+fn write(core: &mut Core, number: u64) -> RouteOutcome {
     core.write(Origin::Service(number), 1, |bytes| {
         bytes.extend_from_slice(b"x");
     })
@@ -497,7 +497,7 @@ fn a_tick_that_waited_tells_when_it_leaves() {
     let begun = core.group.leader_time_ms();
     for number in 1..=3 {
         core.group.now.0 += Duration::from_millis(50);
-        assert!(matches!(write(&mut core, number), Routed::Pending));
+        assert!(matches!(write(&mut core, number), RouteOutcome::Pending));
         core.group.submit_waiting();
     }
     core.group.now.0 += Duration::from_millis(50);
@@ -515,7 +515,7 @@ fn seven_wait(core: &mut Core, alone: &Alone) {
         let routed = core.write(Origin::Service(u64::from(number)), LENGTH, |bytes| {
             bytes.extend_from_slice(&[number; LENGTH]);
         });
-        assert!(matches!(routed, Routed::Pending));
+        assert!(matches!(routed, RouteOutcome::Pending));
     }
 }
 
@@ -581,7 +581,7 @@ fn who_asked_through_the_plane_waits_among_who_submitted() {
     alone.0.lock().unwrap().room = 10;
     alone.0.lock().unwrap().has_clients = true;
     for number in 1..=3 {
-        assert!(matches!(write(&mut core, number), Routed::Pending));
+        assert!(matches!(write(&mut core, number), RouteOutcome::Pending));
         core.group.submit_waiting();
     }
     assert_eq!(
@@ -606,7 +606,7 @@ fn a_write_that_shows_time_brings_a_tick_however_new_the_last_is() {
         if exact {
             core.group.want_exact_time();
         }
-        assert!(matches!(write(&mut core, 1), Routed::Pending));
+        assert!(matches!(write(&mut core, 1), RouteOutcome::Pending));
         core.group.submit_waiting();
         assert_eq!(alone.0.lock().unwrap().ticks.len(), ticks);
     }
@@ -616,7 +616,7 @@ fn a_write_that_shows_time_brings_a_tick_however_new_the_last_is() {
 #[test]
 fn a_write_does_not_pass_those_that_wait_since_the_fast_term() {
     let (mut core, _) = fast_leader();
-    assert!(matches!(write(&mut core, 1), Routed::Pending));
+    assert!(matches!(write(&mut core, 1), RouteOutcome::Pending));
     core.group.submit_waiting();
     assert_eq!(index_of(&core, 1), None, "the plane is full");
 
@@ -625,12 +625,12 @@ fn a_write_does_not_pass_those_that_wait_since_the_fast_term() {
     assert!(!core.group.leads_fast_term());
     assert_eq!(core.group.replica.role(), Role::Leader);
     core.group.stalled = false;
-    assert!(matches!(write(&mut core, 2), Routed::Stalled));
+    assert!(matches!(write(&mut core, 2), RouteOutcome::Stalled));
     assert!(core.group.stalled, "it is offered again");
     assert_eq!(index_of(&core, 2), None);
 
     assert!(core.group.submit_to_plane().is_empty());
-    assert!(matches!(write(&mut core, 2), Routed::Pending));
+    assert!(matches!(write(&mut core, 2), RouteOutcome::Pending));
     assert!(index_of(&core, 1).is_some());
     assert!(index_of(&core, 1) < index_of(&core, 2));
 }
@@ -683,9 +683,11 @@ pub fn apply(core: &mut Core, request: &str) {
     let mut encoded = Vec::new();
     command.encode(&mut encoded);
     core.group.applied.0 += 1;
-    let place = Place {
+    let position = LogPosition {
         index: core.group.applied,
         log_time: LogTime(core.group.leader_time_ms()),
     };
-    core.group.store.command(place, &encoded, &mut Vec::new());
+    core.group
+        .store
+        .command(position, &encoded, &mut Vec::new());
 }

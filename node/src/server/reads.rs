@@ -1,9 +1,9 @@
 //! Reads that wait on a connection: answered out of the store here once that is allowed, by another leader,
 //! or just before the write behind them.
 use super::clients::{
-    Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Said, SlotKind, Speaks,
+    AnswerKind, Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, SlotKind, Speaks,
 };
-use super::core::{Core, Origin, Reader, Routed};
+use super::core::{Core, Origin, Reader, RouteOutcome};
 use super::front::Front;
 use super::kv::QueryForm;
 use super::service::{ReadLine, Service};
@@ -15,7 +15,7 @@ use quorumwire_interfaces::{Index, Reason};
 
 /// Where in a read its answer has come to.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct ReadProgress {
     pub line_bytes: u32,
     pub keys: u32,
     pub keys_done: u32,
@@ -76,7 +76,7 @@ fn keep_answers_before<S: Service>(
                     }
                 }
                 kept_bytes += answer.len();
-                connection.keep_answer(number, Said::Answer, &answer);
+                connection.keep_answer(number, AnswerKind::Answer, &answer);
             }
             (
                 SlotKind::Write
@@ -97,7 +97,7 @@ pub fn advance_read<S: Service>(
     front: &mut Front,
     core: &mut Core<S>,
     connection: &mut Connection,
-    place: Place,
+    progress: ReadProgress,
     state: ReadState,
 ) -> bool {
     if state.waits_for_others() {
@@ -110,7 +110,7 @@ pub fn advance_read<S: Service>(
             && connection.keeps_order()
             && connection.has_undecided_write(),
     };
-    let (line, _) = connection.front_line_and_output(place.line_bytes);
+    let (line, _) = connection.front_line_and_output(progress.line_bytes);
     let (now, step) = core.group.read_step(state, around, line);
     if now != state {
         set_front_state(connection, now);
@@ -128,9 +128,9 @@ pub fn advance_read<S: Service>(
                 OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
             };
             match connection.speaks {
-                Speaks::Native(_) => native::answer_query(core, connection, place, room),
+                Speaks::Native(_) => native::answer_query(core, connection, progress, room),
                 Speaks::Memcached | Speaks::Redis(_) => {
-                    S::answer_front(core, connection, place, room)
+                    S::answer_front(core, connection, progress, room)
                 }
             }
         }
@@ -155,20 +155,20 @@ pub fn advance_read<S: Service>(
         }
         ReadStep::Nothing => false,
         ReadStep::Forward => {
-            if place.keys_at_once < u32::MAX && connection.output_waiting() >= OUTPUT_BYTES_MAX {
+            if progress.keys_at_once < u32::MAX && connection.output_waiting() >= OUTPUT_BYTES_MAX {
                 connection.cut = true;
                 return false;
             }
             let slot_number = connection.first_slot;
-            let (line, _) = connection.front_line_and_output(place.line_bytes);
-            let line = S::line_to_forward(place, line);
+            let (line, _) = connection.front_line_and_output(progress.line_bytes);
+            let line = S::line_to_forward(progress, line);
             match core.forward_read(Origin::Client(connection.id, slot_number), &line) {
                 Ok(request) => set_front_state(connection, ReadState::Forwarded(request)),
-                Err(Routed::Refused(reason, instead)) => {
+                Err(RouteOutcome::Refused(reason, instead)) => {
                     refuse_front(connection, reason, &instead);
                     front.attend_later.push(connection.id);
                 }
-                Err(Routed::Stalled | Routed::Pending) => {} // looked at again with all that stall
+                Err(RouteOutcome::Stalled | RouteOutcome::Pending) => {} // looked at again with all that stall
             }
             false
         }
@@ -179,7 +179,7 @@ pub fn advance_read<S: Service>(
 pub fn put_read_answer<S: Service>(
     connection: &mut Connection,
     line_bytes_form: (u32, QueryForm),
-    (said, quiet): (Said, bool),
+    (said, quiet): (AnswerKind, bool),
     answer: &[u8],
 ) {
     match connection.speaks {
@@ -236,7 +236,7 @@ pub fn set_front_state(connection: &mut Connection, new: ReadState) {
 
 fn refuse_front(connection: &mut Connection, reason: Reason, instead: &str) {
     let front = connection.first_slot;
-    connection.keep_answer(front, Said::Refused(reason), instead.as_bytes());
+    connection.keep_answer(front, AnswerKind::Refused(reason), instead.as_bytes());
 }
 
 /// What this connection waits for has not come for too long: its reads are refused (true), if one is in
@@ -262,7 +262,7 @@ pub fn refuse_in_front(connection: &mut Connection, upto: u64) {
     for number in connection.first_slot..upto {
         let slot = connection.slot_mut(number);
         if slot.is_some_and(|(slot, _)| is_read(slot.kind) && slot.answer.is_none()) {
-            connection.keep_answer(number, Said::Refused(Reason::NoLeader), b"");
+            connection.keep_answer(number, AnswerKind::Refused(Reason::NoLeader), b"");
         }
     }
 }

@@ -4,20 +4,20 @@ use super::earlier_plane::EarlierPlaneOff;
 use super::folder::Folder;
 use super::groups::group_at;
 use super::journal::Journal;
-use super::left_out::OwnPlace;
+use super::left_out::MemberHistory;
 use super::member_mark::{has_forgotten, holder_of_restored, is_marked, mark_as_member};
 use super::snapshots::Snapshots;
 use super::start::random_number;
 use crate::options::{Durability, ServerOptions};
 use crate::privileges;
-use crate::stage::{Far, Told};
+use crate::stage::{MeteredStream, Progress};
 use anyhow::{Context as _, ensure};
 use mio::Waker;
-use quorumwire_control::{Now, Stored};
+use quorumwire_control::{Now, PersistedState};
 use quorumwire_interfaces::{Application, GroupId, Incarnation, Lineage, ReplicaId};
 use quorumwire_sessions::Sessions;
 use quorumwire_storage::{
-    self as storage, FolderDisk, LogWriter, Opened, Part, Ready, Settings, open_memory,
+    self as storage, FolderDisk, LogWriter, OpenFolder, Part, Ready, Settings, open_memory,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Memory<A> {
     pub folder: Folder,
     pub incarnation: Incarnation,
     pub journal: Journal,
-    pub stored: Stored,
+    pub stored: PersistedState,
     pub store: Box<Sessions<A>>,
     pub snapshots: Snapshots<A>,
     /// What the process before this one has promised.
@@ -59,7 +59,7 @@ pub fn open_all<A: Application + Default + 'static>(
     options: &ServerOptions,
     disks: Vec<Arc<FolderDisk>>,
     waker: &Arc<Waker>,
-    is_at: &mut dyn FnMut(Far),
+    is_at: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<Vec<Memory<A>>> {
     let mut memories: Vec<Memory<A>> = Vec::new();
     for (place, disk) in disks.into_iter().enumerate() {
@@ -88,7 +88,7 @@ fn open<A: Application + Default + 'static>(
     (group, new_incarnation): (GroupId, Incarnation),
     disk: Arc<FolderDisk>,
     waker: &Arc<Waker>,
-    is_at: &mut dyn FnMut(Far),
+    is_at: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<Memory<A>> {
     let folder = group_folder(options, group);
     let in_folder = || format!("option dir: data folder {}", folder.display());
@@ -103,15 +103,15 @@ fn open<A: Application + Default + 'static>(
     };
     let mut fault = None;
     let mut opened = |disk: Arc<FolderDisk>| match options.durability {
-        Durability::Memory => open_memory(disk, &settings).map(Opened::Ready),
+        Durability::Memory => open_memory(disk, &settings).map(OpenFolder::Ready),
         Durability::Sync => {
             let mut watch = |part, read, of| is_at(how_far_read(part, read, of));
             storage::open_watched(disk, settings.clone(), &mut watch)
         }
     };
     let ready = match opened(Arc::clone(&disk)).with_context(in_folder)? {
-        Opened::Ready(ready) => ready,
-        Opened::Damaged(damaged) => {
+        OpenFolder::Ready(ready) => ready,
+        OpenFolder::Damaged(damaged) => {
             tracing::error!(
                 what = damaged.what(),
                 "the data folder is damaged: it is put aside, and the other replicas bring this one up to date"
@@ -148,7 +148,7 @@ fn open<A: Application + Default + 'static>(
         folder: Folder::new(disk, settings, ready.lineage),
         incarnation: ready.incarnation,
         journal: Journal::new(log),
-        stored: Stored::read(
+        stored: PersistedState::read(
             &ready.stored.hard_state,
             ready.stored.snapshot.as_ref(),
             ready.stored.entries,
@@ -163,12 +163,12 @@ fn open<A: Application + Default + 'static>(
     })
 }
 
-fn how_far_read(part: Part, read: u64, of: u64) -> Far {
+fn how_far_read(part: Part, read: u64, of: u64) -> Progress {
     let what = match part {
         Part::Log => "reading the log",
         Part::Snapshot => "checking the snapshot",
     };
-    Far::of_bytes(what, read, of)
+    Progress::of_bytes(what, read, of)
 }
 
 /// What the folder says of what this replica was before.
@@ -215,8 +215,8 @@ impl Past {
         })
     }
 
-    pub const fn place(&self) -> OwnPlace {
-        OwnPlace {
+    pub const fn member_history(&self) -> MemberHistory {
+        MemberHistory {
             was_member: self.was_member,
             has_forgotten: self.amnesiac && self.was_member,
             is_data_gone: false,
@@ -284,7 +284,7 @@ fn wait_out_promise(now: Now, promised: Duration, stop: &AtomicBool) -> anyhow::
 
 fn restore<A: Application + Default>(
     ready: &Ready,
-    is_at: &mut dyn FnMut(Far),
+    is_at: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<Box<Sessions<A>>> {
     let mut store = Box::<Sessions<A>>::default();
     if let Some(head) = &ready.stored.snapshot {
@@ -294,9 +294,9 @@ fn restore<A: Application + Default>(
         let file = ready.snapshots.open_watched(index, &mut check)?;
         let file = file.context("the newest snapshot is gone")?;
         let total = file.total_bytes();
-        let restored = |read| is_at(Far::of_bytes("restoring the snapshot", read, total));
+        let restored = |read| is_at(Progress::of_bytes("restoring the snapshot", read, total));
         store
-            .restore(&mut Told::new(file.body()?, restored))
+            .restore(&mut MeteredStream::new(file.body()?, restored))
             .context("restoring the newest snapshot")?;
     }
     Ok(store)

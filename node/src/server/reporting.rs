@@ -167,7 +167,7 @@ impl<S: Service> Server<S> {
             .group
             .plane
             .as_ref()
-            .and_then(|plane| plane.place().fault());
+            .and_then(|plane| plane.data_plane().fault());
         faults.extend(plane_fault.map(|fault| format!("the data plane cannot run: {fault}")));
         faults.extend(self.upkeep.snapshots.fault());
         faults.extend(self.expiry_complaints());
@@ -218,7 +218,7 @@ impl<S: Service> Server<S> {
         let store = self.core.group.store.inner();
         self.core.service.count(store, &mut name);
         if let Some(plane) = &self.core.group.plane {
-            plane.place().counters(&mut |counter, count| {
+            plane.data_plane().counters(&mut |counter, count| {
                 named.insert(format!("plane_{}", counter.name), count);
             });
         }

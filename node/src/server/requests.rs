@@ -4,10 +4,12 @@
 //! when many are sent ahead: a read waits for the writes before it, and the writes behind it do not
 //! show in it (but for those whose clients are told that nobody knows what became of them).
 use super::budget::Purpose;
-use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, SlotKind, Speaks};
-use super::core::{Core, Origin, Routed};
+use super::clients::{
+    AnswerKind, Connection, ConnectionId, Intake, ReadState, Slot, SlotKind, Speaks,
+};
+use super::core::{Core, Origin, RouteOutcome};
 use super::front::Front;
-use super::reads::{self, Place, advance_read};
+use super::reads::{self, ReadProgress, advance_read};
 use super::service::{ReadLine, Service};
 use super::{Server, answers, clock, native};
 use crate::admin::AdminError;
@@ -87,16 +89,22 @@ impl<S: Service> Server<S> {
 
     /// Tells the client here that waits for it why there is no answer.
     pub fn refuse_here(&mut self, origin: Origin, reason: Reason) {
-        self.answer_here(origin, Said::Refused(reason), b"");
+        self.answer_here(origin, AnswerKind::Refused(reason), b"");
     }
 
     /// Tells a person what its request has become.
-    pub fn complete_admin(&mut self, ticket: Ticket, said: Said, answer: &[u8]) {
+    pub fn complete_admin(&mut self, ticket: Ticket, said: AnswerKind, answer: &[u8]) {
         self.answer_admin(ticket, outcome::<S>(said, answer));
     }
 
     /// Hands the answer of a write, or of a forwarded read, to its connection.
-    pub fn complete(&mut self, id: ConnectionId, slot_number: u64, said: Said, answer: &[u8]) {
+    pub fn complete(
+        &mut self,
+        id: ConnectionId,
+        slot_number: u64,
+        said: AnswerKind,
+        answer: &[u8],
+    ) {
         let next = self.front.in_flight.end(id, slot_number);
         self.front.attend_later.extend(next);
         let Some(connection) = self.clients.get(id) else {
@@ -119,8 +127,8 @@ impl<S: Service> Server<S> {
             }
             SlotKind::Read { keys_at_once, .. } if is_front && keys_at_once < u32::MAX => {
                 match said {
-                    Said::Answer | Said::Repeated => S::take_part(connection, answer),
-                    Said::Refused(_) => connection.keep_answer(slot_number, said, answer),
+                    AnswerKind::Answer | AnswerKind::Repeated => S::take_part(connection, answer),
+                    AnswerKind::Refused(_) => connection.keep_answer(slot_number, said, answer),
                 }
             }
             SlotKind::Write | SlotKind::Read { .. } | SlotKind::Asked => {
@@ -161,10 +169,10 @@ impl<S: Service> Server<S> {
 }
 
 /// What a person is told whose request was answered so.
-fn outcome<S: Service>(said: Said, answer: &[u8]) -> Result<(), AdminError> {
+fn outcome<S: Service>(said: AnswerKind, answer: &[u8]) -> Result<(), AdminError> {
     match said {
-        Said::Answer | Said::Repeated => S::outcome(answer),
-        Said::Refused(reason) => {
+        AnswerKind::Answer | AnswerKind::Repeated => S::outcome(answer),
+        AnswerKind::Refused(reason) => {
             let text = answers::text(reason, answer);
             Err(AdminError::Failed(String::from_utf8_lossy(&text).into()))
         }
@@ -267,7 +275,7 @@ pub fn take_write<S: Service>(
     core: &mut Core<S>,
     connection: &mut Connection,
     (work, quiet): (usize, bool),
-    route: impl FnOnce(&mut Core<S>, Origin) -> Routed,
+    route: impl FnOnce(&mut Core<S>, Origin) -> RouteOutcome,
 ) -> bool {
     if !has_room_for_write(core, connection, work) {
         return false;
@@ -276,16 +284,16 @@ pub fn take_write<S: Service>(
     let routed = if front.in_flight.admits(connection.id, work) {
         route(core, origin)
     } else {
-        Routed::Stalled
+        RouteOutcome::Stalled
     };
     match refused_if_late(core, connection, routed) {
-        Routed::Pending => {
+        RouteOutcome::Pending => {
             let slot = connection.next_slot();
             front.in_flight.begin(connection.id, slot, work);
             connection.push_write(quiet, work);
         }
-        Routed::Stalled => return false,
-        Routed::Refused(reason, instead) => {
+        RouteOutcome::Stalled => return false,
+        RouteOutcome::Refused(reason, instead) => {
             connection.push_refused_write(quiet, reason, &instead);
         }
     }
@@ -345,11 +353,11 @@ pub fn take_read<S: Service>(
         }
         Err(routed) => refused_if_late(core, connection, routed),
     };
-    let Routed::Refused(reason, instead) = routed else {
+    let RouteOutcome::Refused(reason, instead) = routed else {
         return false;
     };
     connection.push_read_line(read, keys, ReadState::ANEW);
-    connection.keep_answer(slot_number, Said::Refused(reason), instead.as_bytes());
+    connection.keep_answer(slot_number, AnswerKind::Refused(reason), instead.as_bytes());
     true
 }
 
@@ -358,14 +366,14 @@ pub fn take_read<S: Service>(
 fn refused_if_late<S: Service>(
     core: &Core<S>,
     connection: &mut Connection,
-    routed: Routed,
-) -> Routed {
+    routed: RouteOutcome,
+) -> RouteOutcome {
     match routed {
-        Routed::Pending => connection.must_refuse = false,
-        Routed::Stalled if connection.must_refuse => {
-            return Routed::refused(core.why_stalled());
+        RouteOutcome::Pending => connection.must_refuse = false,
+        RouteOutcome::Stalled if connection.must_refuse => {
+            return RouteOutcome::refused(core.why_stalled());
         }
-        Routed::Stalled | Routed::Refused(..) => {}
+        RouteOutcome::Stalled | RouteOutcome::Refused(..) => {}
     }
     routed
 }
@@ -411,7 +419,7 @@ pub fn advance<S: Service>(front: &mut Front, core: &mut Core<S>, connection: &m
                 },
                 None,
             ) => {
-                let place = Place {
+                let place = ReadProgress {
                     line_bytes,
                     keys,
                     keys_done,

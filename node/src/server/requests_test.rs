@@ -16,7 +16,7 @@ use quorumwire_group::{self as group, Follower, FollowerRead, RequestId};
 use quorumwire_interfaces::{Application as _, Index, LogTime, ReplicaId};
 use quorumwire_kv::redis::{Resp, Script, Words, reply};
 use quorumwire_kv::{Command, Query, VALUE_BYTES_MAX};
-use quorumwire_sessions::Place as LogPlace;
+use quorumwire_sessions::LogPosition;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -131,14 +131,14 @@ impl Host {
         let words = Words::from_text(&text).unwrap();
         let mut encoded = Vec::new();
         Command::Redis(Script::single(Resp::V2, &words)).encode(&mut encoded);
-        let place = LogPlace {
+        let position = LogPosition {
             index: self.core.group.applied,
             log_time: LogTime(1),
         };
         self.core
             .group
             .store
-            .command(place, &encoded, &mut Vec::new());
+            .command(position, &encoded, &mut Vec::new());
     }
 }
 
@@ -321,7 +321,7 @@ fn a_long_answer_is_asked_for_in_ever_smaller_parts() {
         else {
             panic!("no read");
         };
-        let place = Place {
+        let progress = ReadProgress {
             line_bytes,
             keys,
             keys_done,
@@ -330,7 +330,7 @@ fn a_long_answer_is_asked_for_in_ever_smaller_parts() {
         };
         let (line, _) = connection.front_line_and_output(line_bytes);
         let line = line.to_vec();
-        String::from_utf8(line_to_forward(place, &line)).unwrap()
+        String::from_utf8(line_to_forward(progress, &line)).unwrap()
     };
     assert_eq!(asked(connection), format!("get{keys}"));
     for line in ["get k0 k1 k2 k3 k4", "get k0 k1"] {
@@ -488,7 +488,7 @@ fn a_read_in_front_of_a_write_with_unknown_outcome_does_not_show_it() {
     let write = connection.next_slot();
     connection.push_write(false, 0);
     connection.push_read(b"get a", 1, ReadState::ANEW);
-    let unknown = Said::Refused(Reason::OutcomeUnknown);
+    let unknown = AnswerKind::Refused(Reason::OutcomeUnknown);
     server.complete(id, write, unknown, b"");
     alone.until("all is answered", |server| server.clients.are_idle());
     let mut told = String::new();
@@ -512,5 +512,5 @@ fn a_read_in_front_of_a_write_with_unknown_outcome_does_not_show_it() {
 fn keep_long_answer(connection: &mut Connection) {
     connection.push_write(false, 0);
     let number = connection.next_slot() - 1;
-    connection.keep_answer(number, Said::Answer, &vec![b'x'; VALUE_BYTES_MAX]);
+    connection.keep_answer(number, AnswerKind::Answer, &vec![b'x'; VALUE_BYTES_MAX]);
 }

@@ -1,12 +1,12 @@
 //! What a server does for one application beside replicating it: the protocols of its own that clients speak,
 //! and what is to be done for it from turn to turn. The native protocol is spoken by every server.
 use super::Server;
-use super::clients::{Connection, ConnectionId, Protocol, Said};
+use super::clients::{AnswerKind, Connection, ConnectionId, Protocol};
 use super::core::{Core, Origin};
 use super::front::Front;
 use super::kv::{QueryForm, Statistics};
 use super::native::KEYS_OF_A_QUERY;
-use super::reads::Place;
+use super::reads::ReadProgress;
 use crate::admin::AdminError;
 use crate::options::ServerOptions;
 use crate::report::Report;
@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 /// Whether a read is answered already.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Answered {
+pub enum AnswerTime {
     /// It was written.
     Now,
     /// Whoever asked is told later.
@@ -76,7 +76,7 @@ pub trait Service: Default + Sized + 'static {
     fn answer_front(
         core: &mut Core<Self>,
         connection: &mut Connection,
-        place: Place,
+        progress: ReadProgress,
         room: usize,
     ) -> bool;
 
@@ -93,12 +93,12 @@ pub trait Service: Default + Sized + 'static {
     fn put_read_answer(
         connection: &mut Connection,
         line_bytes_form: (u32, QueryForm),
-        said_quiet: (Said, bool),
+        said_quiet: (AnswerKind, bool),
         answer: &[u8],
     );
 
     /// What to ask the leader for next of any client's read.
-    fn line_to_forward(_: Place, line: &[u8]) -> Vec<u8> {
+    fn line_to_forward(_: ReadProgress, line: &[u8]) -> Vec<u8> {
         line.to_vec()
     }
 
@@ -110,7 +110,7 @@ pub trait Service: Default + Sized + 'static {
     /// The leader's answer for some keys of the read at the front, whose line was made shorter.
     fn take_part(connection: &mut Connection, answer: &[u8]) {
         let front = connection.first_slot;
-        connection.keep_answer(front, Said::Answer, answer);
+        connection.keep_answer(front, AnswerKind::Answer, answer);
     }
 
     /// Writes these statistics as they are now.
@@ -144,9 +144,9 @@ pub trait Service: Default + Sized + 'static {
         _: Origin,
         read: ReadLine<'_>,
         out: &mut Vec<u8>,
-    ) -> Answered {
+    ) -> AnswerTime {
         Self::answer_at_once(core, read, out);
-        Answered::Now
+        AnswerTime::Now
     }
 
     /// Answers a follower's read out of the state as it is now, or begins to.
@@ -158,7 +158,7 @@ pub trait Service: Default + Sized + 'static {
             line: &read.line,
             form,
         };
-        if Self::answer_query(core, origin, line, &mut answer) == Answered::Now {
+        if Self::answer_query(core, origin, line, &mut answer) == AnswerTime::Now {
             core.group.answer_follower_read(read.from, answer.into());
         }
     }
@@ -172,7 +172,7 @@ pub trait Service: Default + Sized + 'static {
     // Requests that it knows by a number of its own.
 
     /// Hands over the answer of one.
-    fn complete(_: &mut Server<Self>, _number: u64, _: Said, _answer: &[u8]) {}
+    fn complete(_: &mut Server<Self>, _number: u64, _: AnswerKind, _answer: &[u8]) {}
 
     /// One that is a read has leave to be answered at `index`, now or later.
     fn answer_at(_: &mut Server<Self>, _index: Index, _number: u64) {}
@@ -265,11 +265,11 @@ impl<A: Application + Default + 'static> Service for Native<A> {
         (bytes.len(), 0)
     }
 
-    fn answer_front(_: &mut Core<Self>, _: &mut Connection, _: Place, _: usize) -> bool {
+    fn answer_front(_: &mut Core<Self>, _: &mut Connection, _: ReadProgress, _: usize) -> bool {
         true
     }
 
     fn answer_now(_: &mut Core<Self>, _: Origin, _: ReadLine<'_>, _: u32, _: &mut Vec<u8>) {}
 
-    fn put_read_answer(_: &mut Connection, _: (u32, QueryForm), _: (Said, bool), _: &[u8]) {}
+    fn put_read_answer(_: &mut Connection, _: (u32, QueryForm), _: (AnswerKind, bool), _: &[u8]) {}
 }

@@ -3,7 +3,7 @@ use super::*;
 use crate::server::kv::{Core, Server};
 use crate::server::plane_turn::tests::{carry_out, core_of};
 use crate::server::start::tests::Alone;
-use quorumwire_control::{Body, HardState, Message, Peer, SnapshotMeta, Stored};
+use quorumwire_control::{Body, HardState, Message, Peer, PersistedState, SnapshotMeta};
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_wire::{Member, MemberRole, Membership};
 
@@ -16,7 +16,7 @@ fn peer(id: u16) -> Peer {
     }
 }
 
-fn stored() -> Stored {
+fn stored() -> PersistedState {
     let member = |id| Member {
         id: ReplicaId(id),
         incarnation: Incarnation(1),
@@ -24,7 +24,7 @@ fn stored() -> Stored {
         role: MemberRole::Voter,
     };
     let (last_index, last_term) = (Index(1), Term(1));
-    Stored {
+    PersistedState {
         hard_state: HardState {
             term: last_term,
             vote: None,

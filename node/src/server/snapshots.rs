@@ -7,7 +7,7 @@ use super::freeing::Freeing;
 use super::service::Service;
 use crate::admin::AdminError;
 use crate::sparing::Sparing;
-use crate::stage::{Far, Stage, Told};
+use crate::stage::{MeteredStream, Progress, Stage};
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, SnapshotMeta};
@@ -211,7 +211,7 @@ impl<A: Application + Default + 'static> Snapshots<A> {
     pub fn install(&mut self, (last_index, last_term): (Index, Term), lineage: Lineage) {
         let files = self.files.clone();
         let stage = Arc::clone(&self.installing);
-        stage.set(Far::of_bytes("installing a snapshot", 0, 0)); // it may wait behind pieces of others
+        stage.set(Progress::of_bytes("installing a snapshot", 0, 0)); // it may wait behind pieces of others
         let job: Job<A> = Box::new(move || {
             let result = install(&files, (last_index, last_term), lineage, &stage);
             let result = result.map_err(|error| format!("{error:#}"));
@@ -379,7 +379,7 @@ fn install<A: Application + Default>(
     lineage: Lineage,
     stage: &Stage,
 ) -> anyhow::Result<(SnapshotMeta, Box<Sessions<A>>)> {
-    let mut check = |read, of| stage.set(Far::of_bytes("checking a snapshot", read, of));
+    let mut check = |read, of| stage.set(Progress::of_bytes("checking a snapshot", read, of));
     let head = files.install_watched((last_index, last_term), lineage, &mut check)?;
     ensure!(
         head.membership_index <= last_index,
@@ -390,8 +390,8 @@ fn install<A: Application + Default>(
         .context("it is gone right after it came")?;
     let mut store = Box::<Sessions<A>>::default();
     let total = file.total_bytes();
-    let restored = |read| stage.set(Far::of_bytes("restoring a snapshot", read, total));
-    store.restore(&mut Told::new(file.body()?, restored))?;
+    let restored = |read| stage.set(Progress::of_bytes("restoring a snapshot", read, total));
+    store.restore(&mut MeteredStream::new(file.body()?, restored))?;
     Ok((SnapshotMeta::from(&head), store))
 }
 
@@ -452,7 +452,7 @@ mod tests {
     use quorumwire_control::{Entry, Ticket};
     use quorumwire_interfaces::{Applied, Incarnation, LogTime};
     use quorumwire_kv::{Command, Discarded, Exptime, Key, Store, Written};
-    use quorumwire_storage::{MemoryDisk, Opened, Settings, open};
+    use quorumwire_storage::{MemoryDisk, OpenFolder, Settings, open};
     use quorumwire_wire::{Membership, RecordKind, begin_record, finish_record};
     use std::sync::Mutex;
     use std::time::Instant;
@@ -491,7 +491,7 @@ mod tests {
             promise: Duration::from_millis(20),
             lineage: quorumwire_interfaces::Lineage::default(),
         };
-        let Opened::Ready(ready) = open(Arc::new(MemoryDisk::new()), settings).unwrap() else {
+        let OpenFolder::Ready(ready) = open(Arc::new(MemoryDisk::new()), settings).unwrap() else {
             panic!("a new folder is not damaged");
         };
         let poll = mio::Poll::new().unwrap();

@@ -292,7 +292,7 @@ fn hello<S: Service>(
         peer_address: addresses.peer.clone(),
         client_address: addresses.memcached.clone(),
         redis_address: addresses.redis.clone(),
-        own_address: addresses.native.clone(),
+        native_address: addresses.native.clone(),
         http_address: addresses.http.clone(),
         promise_us: u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX),
         clock_drift_ppm: promise.clock_drift_ppm,
@@ -305,7 +305,7 @@ fn hello<S: Service>(
     };
     for (place, (core, _)) in groups.iter().enumerate().skip(1) {
         hello.further_groups.push(peer::FurtherGroup {
-            own_address: addresses.native_of(place).to_owned(),
+            native_address: addresses.native_of(place).to_owned(),
             plane_address: plane_address(core),
         });
     }
@@ -474,7 +474,7 @@ impl<S: Service> Joining<S> {
             core.hosting = Some(hosting);
         }
         core.term_keys = self.keys;
-        core.place = memory.past.place();
+        core.history = memory.past.member_history();
         addresses
             .native_of(self.place)
             .clone_into(&mut core.native_address);

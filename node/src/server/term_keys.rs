@@ -90,7 +90,7 @@ pub struct Known<'a> {
 }
 
 /// A key that another replica has sent, until this one is engaged with it.
-struct Given {
+struct ReceivedKey {
     from: Peer,
     term: Term,
     key: TermKey,
@@ -103,7 +103,7 @@ pub struct TermKeys {
     /// Of the last term that this replica stood for.
     drawn: Option<(Term, TermKey)>,
     /// The last one of each voter, so that none can displace another's.
-    given: BTreeMap<ReplicaId, Given>,
+    given: BTreeMap<ReplicaId, ReceivedKey>,
     /// Of the fast term that the plane is engaged in.
     running: Option<(Term, TermKey)>,
 }
@@ -161,7 +161,7 @@ impl TermKeys {
         // One for each voter there is, whoever has voted before.
         self.given.retain(|_, given| votes(given.from));
         let key = TermKey(key);
-        self.given.insert(from.id, Given { from, term, key });
+        self.given.insert(from.id, ReceivedKey { from, term, key });
         Ok(())
     }
 

@@ -5,7 +5,8 @@ use crate::world::{
 };
 use quorumwire_interfaces::{Incarnation, Index};
 use quorumwire_storage::{
-    Disk, FaultyDisk, LogJob, MemoryDisk, OpenError, Opened, Ready, Settings, Stored, Wal, open,
+    Disk, FaultyDisk, FolderContents, LogJob, MemoryDisk, OpenError, OpenFolder, Ready, Settings,
+    Wal, open,
 };
 use quorumwire_wire::{RECORD_HEADER_BYTES, Record, RecordKind};
 use std::collections::BTreeMap;
@@ -131,7 +132,7 @@ enum Seen {
 /// Opens the folder; panics if anything is served that is not what was written.
 fn see(sample: &Sample, files: &Files, what: &str) -> Seen {
     match open(Arc::new(folder_of(files)), settings()) {
-        Ok(Opened::Ready(ready)) => {
+        Ok(OpenFolder::Ready(ready)) => {
             check_snapshot(&ready, 4, what);
             if sample.model.is(&ready.stored).is_ok() {
                 return Seen::Whole;
@@ -140,7 +141,7 @@ fn see(sample: &Sample, files: &Files, what: &str) -> Seen {
             beginning.unwrap_or_else(|problem| panic!("{what}: {problem}"));
             Seen::Beginning
         }
-        Ok(Opened::Damaged(folder)) => {
+        Ok(OpenFolder::Damaged(folder)) => {
             assert!(!folder.what().is_empty());
             Seen::Damaged
         }
@@ -148,7 +149,7 @@ fn see(sample: &Sample, files: &Files, what: &str) -> Seen {
     }
 }
 
-fn is_beginning(sample: &Sample, stored: &Stored) -> Result<(), String> {
+fn is_beginning(sample: &Sample, stored: &FolderContents) -> Result<(), String> {
     let mut model = sample.before_last.clone();
     let mut problem = model.is(stored);
     let last = job(4, 15, &[b"one", b"two", &[3; 80]]);
@@ -301,7 +302,7 @@ fn whole_records_in_anothers_place_are_seen() {
 
 /// A log whose second record (same index, same term, same length) stands also where the first was,
 /// with a batch of so many bytes behind them, and without the mark if there is one.
-fn first_record_in_place_of_second(more_bytes: Option<usize>) -> (usize, Opened) {
+fn first_record_in_place_of_second(more_bytes: Option<usize>) -> (usize, OpenFolder) {
     let folder = FaultyDisk::new(MemoryDisk::new());
     let mut wal = open_ready(Arc::new(folder.clone())).log.into_wal().unwrap();
     let write = |wal: &mut Wal, index, payload: &[u8]| {
@@ -337,7 +338,7 @@ fn a_record_in_place_of_one_just_like_it_is_seen_by_its_chain() {
     for (more_bytes, segments) in [(None, 1), (Some(10), 1), (Some(1800), 2)] {
         let (found, opened) = first_record_in_place_of_second(more_bytes);
         assert_eq!(found, segments);
-        assert!(matches!(opened, Opened::Damaged(_)), "{more_bytes:?}");
+        assert!(matches!(opened, OpenFolder::Damaged(_)), "{more_bytes:?}");
     }
 }
 
@@ -362,7 +363,7 @@ fn third_batch_at(
     for fill in 0_u32..20_000 {
         let folder = FaultyDisk::new(MemoryDisk::new());
         let opened = open(Arc::new(folder.clone()), settings()).unwrap();
-        let Opened::Ready(ready) = opened else {
+        let OpenFolder::Ready(ready) = opened else {
             panic!("a new folder is damaged");
         };
         let mut wal = ready.log.into_wal().unwrap();
@@ -398,7 +399,7 @@ fn a_later_batch_behind_unwritten_blocks_is_seen() {
     files.remove("mark");
     files.get_mut(&name).unwrap()[second].fill(0);
     let opened = open(Arc::new(folder_of(&files)), settings()).unwrap();
-    assert!(matches!(opened, Opened::Damaged(_)));
+    assert!(matches!(opened, OpenFolder::Damaged(_)));
 }
 
 /// The same for one of which nothing was written but its beginning, up to a block that never was.
@@ -411,7 +412,7 @@ fn a_later_batch_that_ends_in_an_unwritten_block_is_seen() {
     log[second.end + DURABLE_RECORD_BYTES..].fill(0);
     log[second].fill(0);
     let opened = open(Arc::new(folder_of(&files)), settings()).unwrap();
-    assert!(matches!(opened, Opened::Damaged(_)));
+    assert!(matches!(opened, OpenFolder::Damaged(_)));
 }
 
 /// A start takes as long as what the log holds, not as long as the room set aside for more.
@@ -426,7 +427,7 @@ fn what_was_only_set_aside_is_not_read() {
     for first in [true, false] {
         folder.faults().bytes_read = 0;
         let opened = open(Arc::new(folder.clone()), settings()).unwrap();
-        let Opened::Ready(ready) = opened else {
+        let OpenFolder::Ready(ready) = opened else {
             panic!("a sound folder is damaged");
         };
         assert_eq!(ready.stored.entries.len(), usize::from(!first));
@@ -493,7 +494,7 @@ fn writes_that_land_elsewhere_are_seen() {
             }
             assert_eq!(folder.faults().misdirect, None);
             let opened = open(Arc::new(folder), settings());
-            let Ok(Opened::Damaged(_)) = opened else {
+            let Ok(OpenFolder::Damaged(_)) = opened else {
                 panic!("write {writes} astray by {astray_bytes}");
             };
         }
@@ -508,8 +509,8 @@ fn unreadable_sectors_are_damage_and_other_errors_are_not() {
         let folder = folder_of(&sample.files);
         folder.faults().reads_until_failure = Some(reads);
         match open(Arc::new(folder.clone()), settings()) {
-            Ok(Opened::Damaged(_)) => damaged += 1,
-            Ok(Opened::Ready(ready)) => sample.model.is(&ready.stored).unwrap(),
+            Ok(OpenFolder::Damaged(_)) => damaged += 1,
+            Ok(OpenFolder::Ready(ready)) => sample.model.is(&ready.stored).unwrap(),
             Err(OpenError::Io { .. }) => {}
             Err(error) => panic!("{error}"),
         }
@@ -536,8 +537,10 @@ fn what_cannot_be_had_for_now_hides_no_damage() {
                 folder.faults().operations_until_no_memory = Some(operations);
             }
             match open(Arc::new(folder.clone()), settings()) {
-                Ok(Opened::Damaged(_)) => damaged += 1,
-                Ok(Opened::Ready(_)) => panic!("entries are gone after {operations} operations"),
+                Ok(OpenFolder::Damaged(_)) => damaged += 1,
+                Ok(OpenFolder::Ready(_)) => {
+                    panic!("entries are gone after {operations} operations")
+                }
                 Err(OpenError::Io { .. }) => {
                     assert!(folder.faults().starved > 0);
                     refused += 1;
@@ -589,7 +592,7 @@ fn a_life_begun_over_remembers_nothing_and_goes_on() {
         let mut files = sample.files.clone();
         files.get_mut(&last).unwrap()[200] ^= 1;
         let folder = folder_of(&files);
-        let Ok(Opened::Damaged(damaged)) = open(Arc::new(folder.clone()), settings()) else {
+        let Ok(OpenFolder::Damaged(damaged)) = open(Arc::new(folder.clone()), settings()) else {
             panic!("damage went unseen");
         };
         folder.faults().changes_until_death = Some(changes);
@@ -597,12 +600,12 @@ fn a_life_begun_over_remembers_nothing_and_goes_on() {
         finished = damaged.start_over(Incarnation(0xb0b)).is_ok();
         folder.faults().changes_until_death = None;
         match open(Arc::new(folder.clone()), settings()) {
-            Ok(Opened::Damaged(again)) => {
+            Ok(OpenFolder::Damaged(again)) => {
                 assert!(!finished, "{}", again.what());
                 let ready = again.start_over(Incarnation(0xb0b0)).unwrap();
                 assert!(ready.fresh);
             }
-            Ok(Opened::Ready(ready)) => {
+            Ok(OpenFolder::Ready(ready)) => {
                 assert_eq!(ready.incarnation, Incarnation(0xb0b));
                 assert!(ready.stored.entries.is_empty() && ready.stored.snapshot.is_none());
                 let mut wal = ready.log.into_wal().unwrap();

@@ -3,8 +3,8 @@
 use crate::world::{Model, body, entry, hard_state, head, open_ready, settings, start, until};
 use quorumwire_interfaces::Index;
 use quorumwire_storage::{
-    Disk, FaultyDisk, LogHealth, LogJob, MemoryDisk, OpenError, Opened, SnapshotError, WalError,
-    open,
+    Disk, FaultyDisk, LogHealth, LogJob, MemoryDisk, OpenError, OpenFolder, SnapshotError,
+    WalError, open,
 };
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ fn fill_at_any_byte(no_allocation: bool) {
         folder.faults().space_bytes = Some(space);
         folder.faults().no_allocation = no_allocation;
         let ready = match open(Arc::new(folder.clone()), settings()) {
-            Ok(Opened::Ready(ready)) => ready,
-            Ok(Opened::Damaged(damaged)) => panic!("{}", damaged.what()),
+            Ok(OpenFolder::Ready(ready)) => ready,
+            Ok(OpenFolder::Damaged(damaged)) => panic!("{}", damaged.what()),
             Err(OpenError::Io { source, .. }) => {
                 assert_eq!(source.kind(), ErrorKind::StorageFull);
                 begun_full += 1;

@@ -3,8 +3,8 @@
 use crate::world::{LIFE, entry, open_ready, settings};
 use quorumwire_interfaces::{GroupId, Incarnation, Lineage, ReplicaId};
 use quorumwire_storage::{
-    Disk, FolderOwner, LogJob, MemoryDisk, OpenError, Opened, Owned, Settings, open, open_memory,
-    owner_of, restate_identity,
+    Disk, FolderOwner, LogJob, MemoryDisk, OpenError, OpenFolder, Owned, Settings, open,
+    open_memory, owner_of, restate_identity,
 };
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn the_first_life_is_remembered() {
         new_incarnation: Incarnation(99),
         ..settings()
     };
-    let Ok(Opened::Ready(ready)) = open(Arc::new(disk), later) else {
+    let Ok(OpenFolder::Ready(ready)) = open(Arc::new(disk), later) else {
         panic!("not opened");
     };
     assert_eq!((ready.incarnation, ready.fresh), (LIFE, false));
@@ -130,8 +130,8 @@ fn refused(disk: MemoryDisk) -> String {
     match open(Arc::new(disk), settings()) {
         Err(error @ OpenError::Newer { .. }) => error.to_string(),
         Err(error) => panic!("{error}"),
-        Ok(Opened::Ready(_)) => panic!("opened"),
-        Ok(Opened::Damaged(folder)) => panic!("taken for damage: {}", folder.what()),
+        Ok(OpenFolder::Ready(_)) => panic!("opened"),
+        Ok(OpenFolder::Damaged(folder)) => panic!("taken for damage: {}", folder.what()),
     }
 }
 
@@ -168,7 +168,7 @@ fn what_a_newer_version_wrote_is_refused_by_name() {
 fn a_lost_identity_is_damage_once_there_was_something_to_lose() {
     let disk = used();
     disk.remove("identity").unwrap();
-    let Ok(Opened::Damaged(folder)) = open(Arc::new(disk), settings()) else {
+    let Ok(OpenFolder::Damaged(folder)) = open(Arc::new(disk), settings()) else {
         panic!("opened");
     };
     assert_eq!(folder.incarnation(), None);
@@ -191,7 +191,7 @@ fn the_log_of_another_life_is_damage() {
     file.write_at(0, &[IoSlice::new(&content)]).unwrap();
     new.remove("mark").unwrap();
     let opened = open(Arc::new(new), settings());
-    assert!(matches!(opened, Ok(Opened::Damaged(_))));
+    assert!(matches!(opened, Ok(OpenFolder::Damaged(_))));
 }
 
 fn promising(ms: u64) -> Settings {
@@ -203,7 +203,7 @@ fn promising(ms: u64) -> Settings {
 
 /// How long a promise may be in force after a start with this one.
 fn promised(disk: &Arc<MemoryDisk>, ms: u64) -> u128 {
-    let Ok(Opened::Ready(ready)) = open(disk.clone(), promising(ms)) else {
+    let Ok(OpenFolder::Ready(ready)) = open(disk.clone(), promising(ms)) else {
         panic!("not opened");
     };
     ready.promised.as_millis()
@@ -290,7 +290,7 @@ fn a_lineage_outlives_lives_and_promises() {
     assert_eq!(promised(&disk, 100), 100);
     assert_eq!(lineage_in(&disk), LINEAGE);
     disk.remove("log-0000000000000001").unwrap();
-    let Ok(Opened::Damaged(folder)) = open(disk.clone(), settings()) else {
+    let Ok(OpenFolder::Damaged(folder)) = open(disk.clone(), settings()) else {
         panic!("opened");
     };
     assert_eq!(folder.start_over(Incarnation(5)).unwrap().lineage, LINEAGE);

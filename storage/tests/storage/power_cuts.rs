@@ -4,7 +4,7 @@ use crate::world::{Model, body, entry, hard_state, head, rng, seed, settings, st
 use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_storage::{
-    Disk, FaultyDisk, LogJob, MemoryDisk, Opened, Ready, Snapshots, Wal, WalError, open,
+    Disk, FaultyDisk, LogJob, MemoryDisk, OpenFolder, Ready, Snapshots, Wal, WalError, open,
 };
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -104,8 +104,10 @@ impl Run {
 
     fn open(folder: &Folder) -> Option<Ready> {
         match open(Arc::new(folder.clone()), settings()) {
-            Ok(Opened::Ready(ready)) => Some(ready),
-            Ok(Opened::Damaged(damaged)) => panic!("a mere cut is no damage: {}", damaged.what()),
+            Ok(OpenFolder::Ready(ready)) => Some(ready),
+            Ok(OpenFolder::Damaged(damaged)) => {
+                panic!("a mere cut is no damage: {}", damaged.what())
+            }
             Err(_) if folder.faults().changes_until_death == Some(0) => None,
             Err(error) => panic!("{error}"),
         }

@@ -1,7 +1,7 @@
 //! The same on a real folder of a real file system, with a second process.
 use crate::world::{Model, body, entry, hard_state, head, settings, start, until};
 use quorumwire_interfaces::Index;
-use quorumwire_storage::{Disk, FolderDisk, LogJob, Opened, Ready, open};
+use quorumwire_storage::{Disk, FolderDisk, LogJob, OpenFolder, Ready, open};
 use std::io::{ErrorKind, IoSlice, Write};
 use std::path::Path;
 use std::process::Command;
@@ -136,5 +136,5 @@ fn a_flipped_bit_on_a_real_disk_is_damage() {
     content[150] ^= 4;
     std::fs::write(&path, content).unwrap();
     let disk = Arc::new(FolderDisk::open(folder.path()).unwrap());
-    assert!(matches!(open(disk, settings()), Ok(Opened::Damaged(_))));
+    assert!(matches!(open(disk, settings()), Ok(OpenFolder::Damaged(_))));
 }

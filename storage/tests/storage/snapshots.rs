@@ -3,7 +3,7 @@ use crate::world::{GROUP, body, entry, head, open_ready, rng, seed, settings};
 use bytes::Bytes;
 use quorumwire_interfaces::{GroupId, Index, Lineage, Term};
 use quorumwire_storage::{
-    Disk, FaultyDisk, LogJob, MemoryDisk, Opened, Part, SnapshotError, Snapshots, open_watched,
+    Disk, FaultyDisk, LogJob, MemoryDisk, OpenFolder, Part, SnapshotError, Snapshots, open_watched,
 };
 use quorumwire_wire::{SnapshotHead, SnapshotWriter};
 use rand::RngExt;
@@ -341,7 +341,7 @@ fn opening_a_folder_says_how_far_it_is() {
     let mut said = Vec::new();
     let mut watch = |part, read, of| said.push((part, read, of));
     let opened = open_watched(Arc::new(folder.clone()), settings(), &mut watch).unwrap();
-    let Opened::Ready(ready) = opened else {
+    let OpenFolder::Ready(ready) = opened else {
         panic!("it is not damaged");
     };
     assert_eq!(ready.stored.entries.len() as u64, ENTRIES);

@@ -3,7 +3,7 @@
 use crate::world::{Model, body, entry, hard_state, head, open_ready, settings, start, until};
 use quorumwire_interfaces::Index;
 use quorumwire_storage::{
-    FaultyDisk, LogHealth, LogJob, LogRefused, MemoryDisk, OpenError, Opened, SnapshotError,
+    FaultyDisk, LogHealth, LogJob, LogRefused, MemoryDisk, OpenError, OpenFolder, SnapshotError,
     WalError, open,
 };
 use std::io::Write;
@@ -26,12 +26,12 @@ pub(crate) fn every_sync_that_fails_is_final() {
         let folder = FaultyDisk::new(disk.clone());
         folder.faults().syncs_until_failure = Some(syncs);
         let ready = match open(Arc::new(folder.clone()), settings()) {
-            Ok(Opened::Ready(ready)) => ready,
+            Ok(OpenFolder::Ready(ready)) => ready,
             Err(OpenError::Io { .. }) => {
                 at_opening += 1;
                 continue;
             }
-            Ok(Opened::Damaged(_)) | Err(_) => panic!("at sync {syncs}"),
+            Ok(OpenFolder::Damaged(_)) | Err(_) => panic!("at sync {syncs}"),
         };
         let mut wal = ready.log.into_wal().unwrap();
         let mut model = Model::default();

@@ -1,7 +1,9 @@
 //! What the tests share: records, a model of what a folder must remember, seeds.
 use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
-use quorumwire_storage::{Disk, Log, LogJob, LogWriter, Opened, Ready, Settings, Stored, open};
+use quorumwire_storage::{
+    Disk, FolderContents, Log, LogJob, LogWriter, OpenFolder, Ready, Settings, open,
+};
 use quorumwire_wire::{
     Membership, Record, RecordKind, SnapshotHead, begin_record, finish_record, peer,
 };
@@ -89,8 +91,8 @@ pub fn body(last_index: u64) -> Vec<u8> {
 
 pub fn open_ready(disk: Arc<dyn Disk>) -> Ready {
     match open(disk, settings()) {
-        Ok(Opened::Ready(ready)) => ready,
-        Ok(Opened::Damaged(folder)) => panic!("damaged: {}", folder.what()),
+        Ok(OpenFolder::Ready(ready)) => ready,
+        Ok(OpenFolder::Damaged(folder)) => panic!("damaged: {}", folder.what()),
         Err(error) => panic!("not opened: {error}"),
     }
 }
@@ -165,7 +167,7 @@ impl Model {
     }
 
     /// Whether this is what was recovered. Entries at or before the snapshot may be there or not.
-    pub fn is(&self, stored: &Stored) -> Result<(), String> {
+    pub fn is(&self, stored: &FolderContents) -> Result<(), String> {
         let snapshot = stored
             .snapshot
             .as_ref()

@@ -6,7 +6,7 @@ use crate::world::{
 use bytes::{BufMut, Bytes, BytesMut};
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_storage::{
-    FaultyDisk, JOBS_WAITING_MAX, LogHealth, LogJob, LogRefused, LogWriter, MemoryDisk, Opened,
+    FaultyDisk, JOBS_WAITING_MAX, LogHealth, LogJob, LogRefused, LogWriter, MemoryDisk, OpenFolder,
     Settings, WalError, compactable, open, open_memory,
 };
 use quorumwire_wire::{RecordKind, begin_record, finish_record};
@@ -440,11 +440,11 @@ fn a_value_cannot_pass_for_the_logs_own_records() {
         value.extend_from_slice(&made_up(life, at, synced));
         let cut = after_torn_batch(vec![entry(5, 1, &value)]);
         match open(Arc::new(cut), settings()).unwrap() {
-            Opened::Ready(ready) => {
+            OpenFolder::Ready(ready) => {
                 assert!(harmless, "the test does not test: this one is no forgery");
                 assert_eq!(ready.stored.entries.len(), 4);
             }
-            Opened::Damaged(damaged) => assert!(!harmless, "{}", damaged.what()),
+            OpenFolder::Damaged(damaged) => assert!(!harmless, "{}", damaged.what()),
         }
     }
 }
@@ -474,5 +474,5 @@ fn memory_mode_acknowledges_at_once_and_begins_a_new_life_every_time() {
     }
     // Nothing of a memory may pass for something durable.
     let opened = open(folder, settings());
-    assert!(matches!(opened, Ok(Opened::Damaged(_))));
+    assert!(matches!(opened, Ok(OpenFolder::Damaged(_))));
 }

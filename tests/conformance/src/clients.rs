@@ -1,7 +1,7 @@
 //! Clients that ask the plane itself.
 use crate::cluster::{Cluster, Fate, GROUP, START, keys};
 use crate::{Fabric, PlaneSpec};
-use quorumwire_fastpath::{Answered, Asking, Request};
+use quorumwire_fastpath::{ClientPackets, PacketAnswer, Request};
 use quorumwire_interfaces::{Answer, Index, Reason};
 use quorumwire_wire::packet::{Kind, ORIGIN_BYTES};
 
@@ -13,7 +13,7 @@ fn request(sequence: u64, blind: bool, payload: &[u8]) -> Vec<u8> {
         blind,
         payload,
     };
-    Asking::new(&keys())
+    ClientPackets::new(&keys())
         .request(&request)
         .expect("not too long")
 }
@@ -23,10 +23,10 @@ type AnswerParts = (u64, u64, u64, Option<Reason>, Vec<u8>);
 
 /// Everything that came to the outside.
 fn answers<F: Fabric>(cluster: &mut Cluster<F>) -> Vec<AnswerParts> {
-    let asking = Asking::new(&keys());
+    let asking = ClientPackets::new(&keys());
     let mut all = Vec::new();
     while let Some(bytes) = cluster.fabric.receive_outside() {
-        let Answered {
+        let PacketAnswer {
             session,
             sequence,
             index,

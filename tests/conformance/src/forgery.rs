@@ -3,7 +3,7 @@ use crate::Fabric;
 use crate::cluster::{Cluster, GROUP, START, TERM, keys};
 use crate::faults::Dice;
 use crate::forge::{header, sign, signed};
-use quorumwire_fastpath::{Asking, Request};
+use quorumwire_fastpath::{ClientPackets, Request};
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys, Registers};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 
@@ -59,8 +59,18 @@ fn templates<F: Fabric>(cluster: &mut Cluster<F>) -> Vec<(usize, Vec<u8>)> {
         (1, signed(&heartbeat, &[], cluster_key)),
         (0, signed(&promise, &[], cluster_key)),
         (0, signed(&missing, &[], cluster_key)),
-        (0, Asking::new(&keys()).request(&request).expect("short")),
-        (1, Asking::new(&keys()).request(&request).expect("short")),
+        (
+            0,
+            ClientPackets::new(&keys())
+                .request(&request)
+                .expect("short"),
+        ),
+        (
+            1,
+            ClientPackets::new(&keys())
+                .request(&request)
+                .expect("short"),
+        ),
     ]
 }
 
@@ -261,7 +271,7 @@ pub fn keys_rotate_under_load<F: Fabric>() {
                 blind: true,
                 payload: b"asked",
             };
-            let asking = Asking::new(&client_keys);
+            let asking = ClientPackets::new(&client_keys);
             let datagram = asking.request(&request).expect("short");
             cluster.fabric.send_from_outside(0, &datagram);
             cluster.submit(b"submitted").expect("room");

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use quorumwire_fuzz_tests::{Outcomes, Seed, fuzz};
 use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, ReplicaId, Term};
-use quorumwire_storage::{Disk as _, LogJob, MemoryDisk, Opened, Settings, open};
+use quorumwire_storage::{Disk as _, LogJob, MemoryDisk, OpenFolder, Settings, open};
 use quorumwire_wire::{RecordKind, begin_record, finish_record, peer};
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -46,7 +46,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 /// A folder with a snapshot and a log of several segments.
 fn sample() -> Files {
     let disk = Arc::new(MemoryDisk::new());
-    let Opened::Ready(ready) = open(disk.clone(), settings()).expect("an empty folder") else {
+    let OpenFolder::Ready(ready) = open(disk.clone(), settings()).expect("an empty folder") else {
         panic!("an empty folder is not damaged");
     };
     let mut wal = ready.log.into_wal().expect("a log");
@@ -146,7 +146,7 @@ fn data_folders() {
         damage(&mut files, input);
         let opened = open(disk_of(&files), settings());
         match opened {
-            Ok(Opened::Ready(ready)) => {
+            Ok(OpenFolder::Ready(ready)) => {
                 outcomes.count(if ready.fresh {
                     "a new life"
                 } else {
@@ -156,7 +156,7 @@ fn data_folders() {
                     assert_eq!((entry.index, entry.term), (Index(index), Term(2)));
                 }
             }
-            Ok(Opened::Damaged(damaged)) => {
+            Ok(OpenFolder::Damaged(damaged)) => {
                 outcomes.count("damaged");
                 let again = damaged.start_over(Incarnation(1)).expect("memory");
                 assert!(again.fresh && again.stored.entries.is_empty());

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, Seed, fuzz, grown};
 use quorumwire_interfaces::{Index, LogTime};
 use quorumwire_kv::{Command, Store};
-use quorumwire_sessions::{Outcome, Place, Sessions};
+use quorumwire_sessions::{LogPosition, Outcome, Sessions};
 use quorumwire_wire::packet::PAYLOAD_BYTES_MAX;
 use quorumwire_wire::{RecordKind, commands_of, put_bundled};
 
@@ -68,15 +68,15 @@ fn commands_of_the_log() {
             }
             let mut sessions = Sessions::<Store>::default();
             for index in 1..4 {
-                let place = Place {
+                let position = LogPosition {
                     index: Index(index),
                     log_time: LogTime(1000 * index),
                 };
                 let mut reply = Vec::new();
-                sessions.command(place, &bytes, &mut reply);
+                sessions.command(position, &bytes, &mut reply);
                 sessions.advance(LogTime(1000 * index));
-                let in_session = sessions.in_session(place, &bytes, &mut reply);
-                let piece = sessions.fragment(place, &bytes, &mut reply);
+                let in_session = sessions.in_session(position, &bytes, &mut reply);
+                let piece = sessions.fragment(position, &bytes, &mut reply);
                 for outcome in [in_session, piece] {
                     outcomes.count(match outcome {
                         Outcome::Applied => "applied",
@@ -159,11 +159,11 @@ fn snapshot() -> Vec<u8> {
         b"\x11\x01\0\0\0\0\0\0\0\0\0\0\0\0l",
     ];
     for (command, index) in commands.into_iter().zip(1..) {
-        let place = Place {
+        let position = LogPosition {
             index: Index(index),
             log_time: LogTime(5000),
         };
-        sessions.command(place, command, &mut Vec::new());
+        sessions.command(position, command, &mut Vec::new());
     }
     written(&sessions)
 }

@@ -51,7 +51,7 @@ pub struct Hello {
     pub redis_address: ::prost::alloc::string::String,
     /// Where clients of the speaker connect that speak client.proto.
     #[prost(string, tag = "14")]
-    pub own_address: ::prost::alloc::string::String,
+    pub native_address: ::prost::alloc::string::String,
     /// The cluster that the speaker belongs to.
     #[prost(message, optional, tag = "15")]
     pub lineage: ::core::option::Option<Lineage>,
@@ -81,9 +81,9 @@ pub struct Hello {
 /// Where a replicated log behind the first one is reached at a replica.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FurtherGroup {
-    /// As own_address.
+    /// As native_address.
     #[prost(string, tag = "1")]
-    pub own_address: ::prost::alloc::string::String,
+    pub native_address: ::prost::alloc::string::String,
     /// As plane_address.
     #[prost(string, tag = "2")]
     pub plane_address: ::prost::alloc::string::String,

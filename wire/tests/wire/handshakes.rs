@@ -128,7 +128,7 @@ fn what_makes_no_sense_is_refused() {
     cases[3].http_address = "a".repeat(ADDRESS_BYTES_MAX + 1);
     cases[4].cluster = "a".repeat(CLUSTER_NAME_BYTES_MAX + 1);
     cases[5].redis_address = "a".repeat(ADDRESS_BYTES_MAX + 1);
-    cases[6].own_address = "a".repeat(ADDRESS_BYTES_MAX + 1);
+    cases[6].native_address = "a".repeat(ADDRESS_BYTES_MAX + 1);
     cases[7].peer_address = "a".repeat(ADDRESS_BYTES_MAX + 1);
     for case in cases {
         assert_eq!(refused(&case).0.name(), "malformed", "{case:?}");
@@ -137,7 +137,7 @@ fn what_makes_no_sense_is_refused() {
     longest.client_address = "a".repeat(ADDRESS_BYTES_MAX);
     longest.http_address = "a".repeat(ADDRESS_BYTES_MAX);
     longest.redis_address = "a".repeat(ADDRESS_BYTES_MAX);
-    longest.own_address = "a".repeat(ADDRESS_BYTES_MAX);
+    longest.native_address = "a".repeat(ADDRESS_BYTES_MAX);
     longest.peer_address = "a".repeat(ADDRESS_BYTES_MAX);
     longest.replica = 65_535;
     assert!(check_hello(&ours(), &longest).is_ok());

@@ -169,10 +169,10 @@ fn agreement_bodies() -> Vec<(&'static str, Body)> {
 fn native_clients_bodies() -> Vec<(&'static str, Body)> {
     vec![
         (
-            "hello_with_own_address",
+            "hello_with_native_address",
             Body::Hello(peer::Hello {
                 cluster: "trunk".to_owned(),
-                own_address: "127.0.0.1:9051".to_owned(),
+                native_address: "127.0.0.1:9051".to_owned(),
                 ..peer::Hello::default()
             }),
         ),
@@ -206,7 +206,7 @@ fn native_clients_bodies() -> Vec<(&'static str, Body)> {
             Body::Hello(peer::Hello {
                 cluster: "trunk".to_owned(),
                 further_groups: vec![peer::FurtherGroup {
-                    own_address: "a:1".to_owned(),
+                    native_address: "a:1".to_owned(),
                     plane_address: "b:2".to_owned(),
                 }],
                 ..peer::Hello::default()
@@ -380,7 +380,7 @@ fn vector_name(body: &Body) -> &'static str {
     match body {
         Body::Hello(hello) if hello.promise_us > 0 => "hello_with_promise",
         Body::Hello(hello) if !hello.redis_address.is_empty() => "hello_with_redis",
-        Body::Hello(hello) if !hello.own_address.is_empty() => "hello_with_own_address",
+        Body::Hello(hello) if !hello.native_address.is_empty() => "hello_with_native_address",
         Body::Hello(hello) if !hello.peer_address.is_empty() => "hello_with_peer_address",
         Body::Hello(hello) if hello.members_index > 0 => "hello_that_names_members",
         Body::Hello(hello) if hello.keeps_wall_clock => "hello_that_keeps_wall_clock",

@@ -4,7 +4,7 @@ use super::{Connection, LINES_BYTES_MAX};
 use crate::server::answers;
 use crate::server::kv::{self, QueryForm, RedisClient, Statistics};
 use crate::server::service::ReadLine;
-use quorumwire_group::{ReadState, Said};
+use quorumwire_group::{AnswerKind, ReadState};
 use quorumwire_interfaces::Reason;
 
 /// A request that waits for its answer.
@@ -15,7 +15,7 @@ pub struct Slot {
     /// The answer, if it came before those of earlier requests.
     pub answer: Option<Box<[u8]>>,
     /// What that is.
-    pub said: Said,
+    pub said: AnswerKind,
     /// The client wants no answer.
     pub quiet: bool,
     /// What it is likely to cost others; see `clients/overdrawn.rs`.
@@ -60,7 +60,7 @@ impl Connection {
         self.push_slot(Slot {
             kind,
             answer,
-            said: Said::Answer,
+            said: AnswerKind::Answer,
             quiet,
             work: 0,
         });
@@ -71,7 +71,7 @@ impl Connection {
         self.push_slot(Slot {
             kind: SlotKind::Write,
             answer: None,
-            said: Said::Answer,
+            said: AnswerKind::Answer,
             quiet,
             work: u32::try_from(work).unwrap_or(u32::MAX),
         });
@@ -82,7 +82,7 @@ impl Connection {
         self.push_slot(Slot {
             kind: SlotKind::Write,
             answer: Some(instead.as_bytes().into()),
-            said: Said::Refused(reason),
+            said: AnswerKind::Refused(reason),
             quiet,
             work: 0,
         });
@@ -99,16 +99,16 @@ impl Connection {
     }
 
     /// Writes the answer to the request at the front, in the words of the client's protocol.
-    pub fn put_answer(&mut self, said: Said, answer: &[u8]) {
+    pub fn put_answer(&mut self, said: AnswerKind, answer: &[u8]) {
         match (&mut self.speaks, said) {
             (Speaks::Native(native), _) => native.put_answer(&mut self.output, said, answer),
-            (Speaks::Redis(_), Said::Refused(why)) => {
+            (Speaks::Redis(_), AnswerKind::Refused(why)) => {
                 kv::put_redis_refusal(&mut self.output, why, answer);
             }
-            (Speaks::Memcached, Said::Refused(why)) => {
+            (Speaks::Memcached, AnswerKind::Refused(why)) => {
                 answers::put_memcached(&mut self.output, why, answer);
             }
-            (Speaks::Memcached | Speaks::Redis(_), Said::Answer | Said::Repeated) => {
+            (Speaks::Memcached | Speaks::Redis(_), AnswerKind::Answer | AnswerKind::Repeated) => {
                 self.output.extend_from_slice(answer);
             }
         }
@@ -165,7 +165,7 @@ impl Connection {
     }
 
     /// Keeps the answer of the slot with this number until its turn comes.
-    pub fn keep_answer(&mut self, number: u64, said: Said, answer: &[u8]) {
+    pub fn keep_answer(&mut self, number: u64, said: AnswerKind, answer: &[u8]) {
         let Some((slot, _)) = self.slot_mut(number) else {
             return;
         };

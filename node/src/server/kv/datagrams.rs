@@ -11,8 +11,8 @@ use super::memcached::{LocalAnswer, local_answer};
 use super::meta_reads::MetaRead;
 use super::reads::KEY_WORK;
 use crate::server::budget::Purpose;
-use crate::server::clients::Said;
-use crate::server::core::{Origin, Reader, Routed};
+use crate::server::clients::AnswerKind;
+use crate::server::core::{Origin, Reader, RouteOutcome};
 use crate::server::{TOKEN_DATAGRAMS, answers, clock};
 use bytes::Bytes;
 use mio::net::UdpSocket;
@@ -292,11 +292,11 @@ impl Server {
     }
 
     /// Answers a request, unless it was given up.
-    pub fn complete_datagram(&mut self, id: u64, said: Said, answer: &[u8]) {
+    pub fn complete_datagram(&mut self, id: u64, said: AnswerKind, answer: &[u8]) {
         if let Some(datagrams) = &mut self.core.service.datagrams {
             match said {
-                Said::Answer | Said::Repeated => datagrams.answer(id, answer),
-                Said::Refused(reason) => datagrams.refuse(id, reason, answer),
+                AnswerKind::Answer | AnswerKind::Repeated => datagrams.answer(id, answer),
+                AnswerKind::Refused(reason) => datagrams.refuse(id, reason, answer),
             }
         }
     }
@@ -444,11 +444,11 @@ fn write(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting, command: 
     settle(core, datagrams, id, routed);
 }
 
-fn settle(core: &Core, datagrams: &mut Datagrams, id: u64, routed: Routed) {
+fn settle(core: &Core, datagrams: &mut Datagrams, id: u64, routed: RouteOutcome) {
     match routed {
-        Routed::Pending => {}
-        Routed::Stalled => datagrams.refuse(id, core.why_stalled(), b""),
-        Routed::Refused(reason, instead) => datagrams.refuse(id, reason, instead.as_bytes()),
+        RouteOutcome::Pending => {}
+        RouteOutcome::Stalled => datagrams.refuse(id, core.why_stalled(), b""),
+        RouteOutcome::Refused(reason, instead) => datagrams.refuse(id, reason, instead.as_bytes()),
     }
 }
 

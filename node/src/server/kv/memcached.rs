@@ -1,6 +1,6 @@
 //! Clients of memcached's text protocol over TCP: their bytes into requests, and requests about the server.
 use super::Core;
-use super::asks::{self, Ask};
+use super::server_questions::{self, ServerQuestion};
 use super::stats::Statistics;
 use crate::server::clients::{Connection, SlotKind};
 use crate::server::front::Front;
@@ -173,7 +173,9 @@ fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> b
 fn take_local(core: &mut Core, connection: &mut Connection, local: Local<'_>) -> bool {
     let kind = match local_answer(local) {
         LocalAnswer::Nothing => return true,
-        LocalAnswer::Connections => return asks::push(core, connection, Ask::Connections),
+        LocalAnswer::Connections => {
+            return server_questions::push(core, connection, ServerQuestion::Connections);
+        }
         LocalAnswer::Text(text) => SlotKind::Fixed(text),
         LocalAnswer::Stats(asked) => SlotKind::Stats(asked),
         LocalAnswer::Quit => {

@@ -4,7 +4,7 @@ use super::Core;
 use super::Server;
 use crate::admin::AdminError;
 use crate::server::administration::Waiting;
-use crate::server::core::{Origin, Routed};
+use crate::server::core::{Origin, RouteOutcome};
 use quorumwire_control::Refusal;
 use quorumwire_interfaces::{Reason, Term};
 use quorumwire_kv::memcached::reply;
@@ -26,7 +26,7 @@ impl Core {
     /// A write that may be a change of the limit. The plane answers a `set` once it is committed, before
     /// anybody knows whether it is refused: with a limit it takes none, and until the term ends none after a
     /// change of it.
-    pub fn write_or_limit(&mut self, origin: Origin, command: &Command<'_>) -> Routed {
+    pub fn write_or_limit(&mut self, origin: Origin, command: &Command<'_>) -> RouteOutcome {
         let is_limit = matches!(command, Command::Memory(_));
         if is_limit {
             self.limit_is_on_its_way();
@@ -81,11 +81,11 @@ impl Server {
         self.upkeep.waiting.insert(ticket, Waiting::Plain(answer));
         let command = Command::Memory(change);
         match self.core.write_or_limit(Origin::Admin(ticket), &command) {
-            Routed::Pending => {}
-            Routed::Stalled => {
+            RouteOutcome::Pending => {}
+            RouteOutcome::Stalled => {
                 self.refuse_here(Origin::Admin(ticket), Reason::Busy);
             }
-            Routed::Refused(reason, _) => self.refuse_here(Origin::Admin(ticket), reason),
+            RouteOutcome::Refused(reason, _) => self.refuse_here(Origin::Admin(ticket), reason),
         }
     }
 
@@ -136,7 +136,7 @@ impl Server {
         };
         let ticket = core.group.next_ticket(); // nobody waits for it
         let routed = core.write_or_limit(Origin::Admin(ticket), &Command::Memory(change));
-        if matches!(routed, Routed::Pending) {
+        if matches!(routed, RouteOutcome::Pending) {
             core.service.memory_option.asked_in = Some(term);
         }
     }

@@ -1,8 +1,8 @@
 //! Reads of the meta protocol: answered out of the store like others, unless the answer changes what it
 //! finds. Then the log carries them.
 use super::Core;
-use crate::server::clients::{Connection, Said};
-use crate::server::core::{Origin, Routed};
+use crate::server::clients::{AnswerKind, Connection};
+use crate::server::core::{Origin, RouteOutcome};
 use quorumwire_kv::memcached::{Asked, Read, reply};
 
 /// What became of a read.
@@ -10,7 +10,7 @@ pub enum MetaRead {
     /// It is answered.
     Answered,
     /// It goes on as a write, to the same origin.
-    Written(Routed),
+    Written(RouteOutcome),
 }
 
 impl Core {
@@ -65,13 +65,13 @@ pub fn answer_front(core: &mut Core, connection: &mut Connection, read: &Read<'_
     let may_write = connection.writes_waiting == 0;
     match core.answer_meta_read(origin, read, may_write, &mut connection.output) {
         MetaRead::Answered => true,
-        MetaRead::Written(Routed::Pending) => {
+        MetaRead::Written(RouteOutcome::Pending) => {
             connection.make_front_a_write();
             false
         }
-        MetaRead::Written(Routed::Stalled) => false, // looked at again with all that stall
-        MetaRead::Written(Routed::Refused(reason, instead)) => {
-            connection.put_answer(Said::Refused(reason), instead.as_bytes());
+        MetaRead::Written(RouteOutcome::Stalled) => false, // looked at again with all that stall
+        MetaRead::Written(RouteOutcome::Refused(reason, instead)) => {
+            connection.put_answer(AnswerKind::Refused(reason), instead.as_bytes());
             true
         }
     }

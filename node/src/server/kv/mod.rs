@@ -1,7 +1,6 @@
 //! The key-value server: memcached clients over TCP and UDP, Redis clients, and what the store wants of a
 //! server beside being replicated.
 mod apply;
-mod asks;
 mod counters;
 mod datagrams;
 mod memcached;
@@ -13,6 +12,7 @@ mod reads;
 mod redis;
 mod refusals;
 mod searches;
+mod server_questions;
 mod stats;
 
 pub use quorumwire_kv::QueryForm;
@@ -21,20 +21,20 @@ pub use reads::{line_to_forward, take_part};
 pub use redis::{RedisClient, put_refusal as put_redis_refusal};
 pub use stats::Statistics;
 
-use self::asks::Asks;
 use self::counters::RequestCounters;
 use self::datagrams::{AssemblyCounters, DatagramCounters, Datagrams};
 use self::memory::MemoryOption;
-use self::offload::Lent;
+use self::offload::KernelReadLease;
 use self::searches::Searches;
+use self::server_questions::ServerQuestions;
 use self::stats::Serving;
 use super::answers;
-use super::clients::{Connection, ConnectionId, Protocol, Said};
+use super::clients::{AnswerKind, Connection, ConnectionId, Protocol};
 use super::core::Origin;
 use super::front::Front;
-use super::reads::Place;
+use super::reads::ReadProgress;
 use super::requests;
-use super::service::{Answered, ReadLine, Service};
+use super::service::{AnswerTime, ReadLine, Service};
 use crate::admin::AdminError;
 use crate::options::ServerOptions;
 use crate::report::Report;
@@ -66,7 +66,7 @@ pub type Core = super::core::Core<KeyValue>;
 #[derive(Default)]
 pub struct KeyValue {
     /// What the plane knows of the store.
-    pub lent: Lent,
+    pub read_lease: KernelReadLease,
     /// Reads that look through all keys, and take longer than a turn.
     searches: Searches,
     /// The term of ours in which a change of the memory limit was last put into the log, or was to be.
@@ -75,7 +75,7 @@ pub struct KeyValue {
     /// Memcached clients that speak UDP, if that is wanted.
     datagrams: Option<Datagrams>,
     /// What clients ask of the whole server.
-    asks: Asks,
+    questions: ServerQuestions,
     /// For so many turns the entry that is next was put off, see `puts_off`.
     turns_put_off: u64,
     counters: RequestCounters,
@@ -101,7 +101,8 @@ impl Service for KeyValue {
             })?;
             service.datagrams = Some(opened);
         }
-        service.lent.reads = options.memcached_udp && options.plane_reads && options.lease_reads;
+        service.read_lease.reads =
+            options.memcached_udp && options.plane_reads && options.lease_reads;
         Ok(service)
     }
 
@@ -135,10 +136,10 @@ impl Service for KeyValue {
     fn answer_front(
         core: &mut Core,
         connection: &mut Connection,
-        place: Place,
+        progress: ReadProgress,
         room: usize,
     ) -> bool {
-        reads::answer_front(core, connection, place, room)
+        reads::answer_front(core, connection, progress, room)
     }
 
     fn answer_now(
@@ -154,14 +155,14 @@ impl Service for KeyValue {
     fn put_read_answer(
         connection: &mut Connection,
         line_bytes_form: (u32, QueryForm),
-        said: (Said, bool),
+        said: (AnswerKind, bool),
         answer: &[u8],
     ) {
         reads::put_read_answer(connection, line_bytes_form, said, answer);
     }
 
-    fn line_to_forward(place: Place, line: &[u8]) -> Vec<u8> {
-        reads::line_to_forward(place, line)
+    fn line_to_forward(progress: ReadProgress, line: &[u8]) -> Vec<u8> {
+        reads::line_to_forward(progress, line)
     }
 
     fn is_too_large(answer: &[u8]) -> bool {
@@ -198,7 +199,7 @@ impl Service for KeyValue {
         origin: Origin,
         read: ReadLine<'_>,
         out: &mut Vec<u8>,
-    ) -> Answered {
+    ) -> AnswerTime {
         core.answer_query(origin, &read.query(), out)
     }
 
@@ -216,7 +217,7 @@ impl Service for KeyValue {
         core.service.searches.forget(connection);
     }
 
-    fn complete(server: &mut Server, number: u64, said: Said, answer: &[u8]) {
+    fn complete(server: &mut Server, number: u64, said: AnswerKind, answer: &[u8]) {
         server.complete_datagram(number, said, answer);
     }
 
@@ -245,7 +246,7 @@ impl Service for KeyValue {
     fn is_busy(core: &Core) -> bool {
         let service = &core.service;
         service.searches.are_under_way()
-            || service.asks.are_due()
+            || service.questions.are_due()
             || service.datagrams.as_ref().is_some_and(|it| it.has_more)
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What this server keeps in its plane.
 #[derive(Default)]
-pub struct Lent {
+pub struct KernelReadLease {
     /// Whether the plane may answer reads at all.
     pub reads: bool,
     /// The fast term in which the plane's answers follow the store's changes.
@@ -23,7 +23,7 @@ impl Core {
     /// Shows the plane what has been applied, and says what it may do until the next turn ends.
     pub fn lend_to_plane(&mut self) {
         if !self.group.leads_fast_term() {
-            if self.service.lent.term.take().is_some() {
+            if self.service.read_lease.term.take().is_some() {
                 self.group.store.inner_mut().follow_changes(false);
             }
             return;
@@ -33,10 +33,10 @@ impl Core {
         let term = self.group.replica.term();
         let writes_until = self.writes_until();
         let reads_until = self.reads_until();
-        let (Some(plane), lent) = (&mut self.group.plane, &mut self.service.lent) else {
+        let (Some(plane), lent) = (&mut self.group.plane, &mut self.service.read_lease) else {
             return;
         };
-        let Some(offload) = plane.place_mut().offload() else {
+        let Some(offload) = plane.data_plane_mut().offload() else {
             return;
         };
         let bytes_max = offload.answer_bytes_max();
@@ -74,13 +74,13 @@ impl Core {
         let (Some(key), None) = (keys.next(), keys.next()) else {
             return;
         };
-        if self.service.lent.term != Some(self.group.replica.term()) {
+        if self.service.read_lease.term != Some(self.group.replica.term()) {
             return;
         }
-        let (Some(plane), lent) = (&mut self.group.plane, &mut self.service.lent) else {
+        let (Some(plane), lent) = (&mut self.group.plane, &mut self.service.read_lease) else {
             return;
         };
-        let Some(offload) = plane.place_mut().offload() else {
+        let Some(offload) = plane.data_plane_mut().offload() else {
             return;
         };
         let item = self.group.store.inner().lasting(key);
@@ -108,7 +108,7 @@ impl Core {
             .group
             .replica
             .lease_until()
-            .filter(|_| is_current && self.service.lent.reads);
+            .filter(|_| is_current && self.service.read_lease.reads);
         until.map_or(Duration::ZERO, |until| until.0)
     }
 

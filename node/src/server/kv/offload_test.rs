@@ -1,7 +1,7 @@
 //! What the plane is lent, and until when.
 use super::*;
 use crate::server::core::Origin;
-use crate::server::core::Routed;
+use crate::server::core::RouteOutcome;
 use crate::server::plane_turn::tests::{apply, fast_leader};
 use quorumwire_control::Now;
 use quorumwire_interfaces::{Application as _, Applied, Index, LogTime};
@@ -11,7 +11,7 @@ use quorumwire_kv::{Command as Write, MemoryChange};
 fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     let (mut core, place) = fast_leader();
     let lent = || place.lent();
-    core.service.lent.reads = true;
+    core.service.read_lease.reads = true;
     core.lend_to_plane();
     let (leave, answers) = lent();
     assert_eq!(leave.applied, core.group.applied);
@@ -62,7 +62,7 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     core.group.term_start = Index(0);
     core.lend_to_plane();
     assert!(lent().0.reads_until > Duration::ZERO);
-    core.service.lent.reads = false;
+    core.service.read_lease.reads = false;
     core.lend_to_plane();
     assert_eq!(lent().0.reads_until, Duration::ZERO, "switched off");
 }
@@ -119,7 +119,7 @@ fn a_memory_limit_that_waits_since_the_last_fast_term_is_remembered() {
         ..MemoryChange::default()
     });
     let routed = core.write_or_limit(origin, &change);
-    assert!(matches!(routed, Routed::Pending), "the plane is full");
+    assert!(matches!(routed, RouteOutcome::Pending), "the plane is full");
     begin_next_term(&mut core);
     assert!(!core.stores_every_set());
 }

@@ -2,10 +2,10 @@
 //! key.
 use super::meta_reads::{self, MetaRead};
 use super::{Core, redis};
-use crate::server::clients::{Connection, ReadState, Said, SlotKind};
+use crate::server::clients::{AnswerKind, Connection, ReadState, SlotKind};
 use crate::server::core::Origin;
-use crate::server::reads::Place;
-use crate::server::service::{Answered, ReadLine};
+use crate::server::reads::ReadProgress;
+use crate::server::service::{AnswerTime, ReadLine};
 use quorumwire_group::FollowerRead;
 use quorumwire_interfaces::Application as _;
 use quorumwire_kv::memcached::{Asked, Read, reply};
@@ -15,17 +15,17 @@ use quorumwire_kv::{Key, Query, QueryForm};
 pub const KEY_WORK: usize = 128;
 
 /// What to ask the leader for next: all that is not answered yet, or one key of it.
-pub fn line_to_forward(place: Place, line: &[u8]) -> Vec<u8> {
-    let Query::Memcached(read) = Query::of(place.form, line) else {
+pub fn line_to_forward(progress: ReadProgress, line: &[u8]) -> Vec<u8> {
+    let Query::Memcached(read) = Query::of(progress.form, line) else {
         return line.to_vec();
     };
     let Asked::Items { keys, with_unique } = read.asked() else {
         return line.to_vec(); // has but one
     };
-    let most = place.keys_at_once as usize;
+    let most = progress.keys_at_once as usize;
     let mut asked = Vec::with_capacity(line.len());
     asked.extend_from_slice(if with_unique { b"gets" } else { b"get" });
-    for key in keys.iter().skip(place.keys_done as usize).take(most) {
+    for key in keys.iter().skip(progress.keys_done as usize).take(most) {
         asked.push(b' ');
         asked.extend_from_slice(key.bytes());
     }
@@ -89,14 +89,14 @@ fn push_items<'a>(
 pub fn answer_front(
     core: &mut Core,
     connection: &mut Connection,
-    place: Place,
+    progress: ReadProgress,
     room: usize,
 ) -> bool {
     if connection.redis().is_some() {
-        return redis::answer_read(core, connection, place, room);
+        return redis::answer_read(core, connection, progress, room);
     }
-    let (line, output) = connection.front_line_and_output(place.line_bytes);
-    let Query::Memcached(read) = Query::of(place.form, line) else {
+    let (line, output) = connection.front_line_and_output(progress.line_bytes);
+    let Query::Memcached(read) = Query::of(progress.form, line) else {
         output.extend_from_slice(reply::ERROR);
         return true;
     };
@@ -105,9 +105,9 @@ pub fn answer_front(
         return meta_reads::answer_front(core, connection, &Read::of(form, &line));
     };
     let limit = output.len().saturating_add(room);
-    let keys = keys.iter().skip(place.keys_done as usize);
-    let keys_done = place.keys_done + push_items(core, keys, with_unique, output, limit);
-    if keys_done == place.keys {
+    let keys = keys.iter().skip(progress.keys_done as usize);
+    let keys_done = progress.keys_done + push_items(core, keys, with_unique, output, limit);
+    if keys_done == progress.keys {
         output.extend_from_slice(reply::END);
         return true;
     }
@@ -126,7 +126,7 @@ pub fn answer_front(
 pub fn put_read_answer(
     connection: &mut Connection,
     line_bytes_form: (u32, QueryForm),
-    (said, quiet): (Said, bool),
+    (said, quiet): (AnswerKind, bool),
     answer: &[u8],
 ) {
     if connection.redis().is_some() {
@@ -154,7 +154,7 @@ pub fn take_part(connection: &mut Connection, answer: &[u8]) {
     };
     let Some(items) = answer.strip_suffix(reply::END) else {
         let front = connection.first_slot;
-        connection.keep_answer(front, Said::Answer, answer); // an error: it is the answer to all
+        connection.keep_answer(front, AnswerKind::Answer, answer); // an error: it is the answer to all
         return;
     };
     *keys_done += (*keys - *keys_done).min(*keys_at_once);
@@ -177,7 +177,7 @@ impl Core {
         let query = Query::from_line(&line);
         match &query {
             Query::Redis(_) | Query::NotOfRedis | Query::Nothing => {
-                if self.answer_query(origin, &query, &mut answer) == Answered::Later {
+                if self.answer_query(origin, &query, &mut answer) == AnswerTime::Later {
                     return;
                 }
             }

@@ -5,10 +5,10 @@
 use super::Core;
 use super::Server;
 use crate::server::budget::Purpose;
-use crate::server::clients::{ConnectionId, Said};
+use crate::server::clients::{AnswerKind, ConnectionId};
 use crate::server::clock;
 use crate::server::core::Origin;
-use crate::server::service::Answered;
+use crate::server::service::AnswerTime;
 use bytes::Bytes;
 use quorumwire_control::Now;
 use quorumwire_interfaces::Application as _;
@@ -26,7 +26,7 @@ const WAITING_MAX: usize = 256;
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(4);
 
 /// A search that somebody waits for.
-struct Awaited {
+struct WaitingSearch {
     search: Search,
     origin: Origin,
     at: Now,
@@ -36,8 +36,8 @@ struct Awaited {
 #[derive(Default)]
 pub struct Searches {
     /// The only one that holds on to keys.
-    running: Option<Awaited>,
-    waiting: VecDeque<Awaited>,
+    running: Option<WaitingSearch>,
+    waiting: VecDeque<WaitingSearch>,
 }
 
 impl Searches {
@@ -48,7 +48,8 @@ impl Searches {
 
     /// Nobody waits any more for what this connection asked.
     pub fn forget(&mut self, connection: ConnectionId) {
-        let is_its = |it: &Awaited| matches!(it.origin, Origin::Client(id, _) if id == connection);
+        let is_its =
+            |it: &WaitingSearch| matches!(it.origin, Origin::Client(id, _) if id == connection);
         self.waiting.retain(|it| !is_its(it));
         if self.running.as_ref().is_some_and(is_its) {
             self.running = None;
@@ -63,11 +64,11 @@ impl Core {
         origin: Origin,
         query: &Query<'_>,
         out: &mut Vec<u8>,
-    ) -> Answered {
+    ) -> AnswerTime {
         let store = self.group.store.inner();
         let Some(mut search) = Search::asked(query) else {
             store.answer(query, out);
-            return Answered::Now;
+            return AnswerTime::Now;
         };
         if store.expected_work_of_query(query) <= AT_ONCE_WORK {
             search.begin(store);
@@ -75,21 +76,21 @@ impl Core {
             store.add_work(progress.work);
             if progress.is_over {
                 put(store, &search, out);
-                return Answered::Now;
+                return AnswerTime::Now;
             }
             search.leave();
         }
         if self.service.searches.waiting.len() >= WAITING_MAX {
             let text = format!("-ERR busy: {WAITING_MAX} KEYS wait already, use SCAN\r\n");
             out.extend_from_slice(text.as_bytes());
-            return Answered::Now;
+            return AnswerTime::Now;
         }
-        self.service.searches.waiting.push_back(Awaited {
+        self.service.searches.waiting.push_back(WaitingSearch {
             search,
             origin,
             at: self.group.now,
         });
-        Answered::Later
+        AnswerTime::Later
     }
 }
 
@@ -122,7 +123,7 @@ impl Server {
                 let answer = Bytes::copy_from_slice(text);
                 self.core.group.answer_follower_read(from, answer);
             }
-            Origin::Client(id, slot) => self.complete(id, slot, Said::Answer, text),
+            Origin::Client(id, slot) => self.complete(id, slot, AnswerKind::Answer, text),
             // They ask for no keys.
             Origin::Plane(..) | Origin::Service(_) | Origin::Admin(_) => {}
         }

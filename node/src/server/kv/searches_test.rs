@@ -4,7 +4,7 @@ use crate::server::plane_turn::tests::leader_of_one;
 use quorumwire_interfaces::LogTime;
 use quorumwire_kv::Command;
 use quorumwire_kv::redis::{Resp, Script, Words, reply};
-use quorumwire_sessions::Place;
+use quorumwire_sessions::LogPosition;
 
 /// More than are looked at at once.
 const KEYS: usize = AT_ONCE_WORK / 256 + 1000;
@@ -25,11 +25,13 @@ fn apply(core: &mut Core, words: &[&str]) {
     let words = Words::from_text(&text).unwrap();
     let mut encoded = Vec::new();
     Command::Redis(Script::single(Resp::V2, &words)).encode(&mut encoded);
-    let place = Place {
+    let position = LogPosition {
         index: core.group.applied,
         log_time: LogTime(1),
     };
-    core.group.store.command(place, &encoded, &mut Vec::new());
+    core.group
+        .store
+        .command(position, &encoded, &mut Vec::new());
 }
 
 fn with_keys() -> Core {
@@ -40,7 +42,7 @@ fn with_keys() -> Core {
     core
 }
 
-fn ask(core: &mut Core, origin: Origin, pattern: &str) -> (Answered, String) {
+fn ask(core: &mut Core, origin: Origin, pattern: &str) -> (AnswerTime, String) {
     let line = [&b"2"[..], &text(&["KEYS", pattern])].concat();
     let mut out = Vec::new();
     let answered = core.answer_query(origin, &Query::from_line(&line), &mut out);
@@ -64,7 +66,7 @@ fn answer(core: &mut Core) -> (Origin, String, usize) {
 #[test]
 fn long_searches_go_on_in_slices_one_after_the_other() {
     let mut core = with_keys();
-    let later = (Answered::Later, String::new());
+    let later = (AnswerTime::Later, String::new());
     for (slot, pattern) in [(0, "k77"), (1, "new"), (2, "k88")] {
         let asked = ask(&mut core, Origin::Client(WAITS, slot), pattern);
         assert_eq!(asked, later);
@@ -104,10 +106,10 @@ fn searches_have_limits_in_time_and_number() {
     let mut core = with_keys();
     for slot in 0..WAITING_MAX as u64 {
         let asked = ask(&mut core, Origin::Client(WAITS, slot), "k1");
-        assert_eq!(asked.0, Answered::Later);
+        assert_eq!(asked.0, AnswerTime::Later);
     }
     let (answered, text) = ask(&mut core, Origin::Client(LEAVES, 0), "k1");
-    assert_eq!(answered, Answered::Now);
+    assert_eq!(answered, AnswerTime::Now);
     assert_eq!(text, "-ERR busy: 256 KEYS wait already, use SCAN\r\n");
     core.group.now.0 += SEARCH_TIME_MAX;
     assert!(core.search_a_slice().is_none());
@@ -129,7 +131,7 @@ fn a_search_with_a_slow_pattern_waits_its_turn_too() {
     let slow = "*[a-z]".repeat(150);
     let work = core.group.store.inner().work_done();
     let asked = ask(&mut core, Origin::Client(WAITS, 0), &format!("{slow}x"));
-    assert_eq!(asked, (Answered::Later, String::new()));
+    assert_eq!(asked, (AnswerTime::Later, String::new()));
     let cost = core.group.store.inner().work_done() - work;
     assert!(cost < 2 * AT_ONCE_WORK as u64, "{cost}");
     let (_, text, slices) = answer(&mut core);

@@ -1,7 +1,7 @@
 //! Whether those that meet belong together: of one cluster, and told alike. Who is of another lineage is
 //! refused, in words that are the same at both sides; everything else that two replicas see differently is
 //! said.
-use super::said::{About, Said, Subject};
+use super::logged::{About, LoggedTexts, Subject};
 use super::{Link, LinkEvent, Links, REFUSAL_SHOWN, printable};
 use crate::server::hellos::NewestMembers;
 use quorumwire_control::{Now, Peer};
@@ -45,7 +45,7 @@ pub struct Agreement {
     /// What connected replicas see differently.
     standing: BTreeMap<About, Standing>,
     /// What the log has been told.
-    said: Said,
+    said: LoggedTexts,
 }
 
 /// Somebody who was met and is no part of this cluster.

@@ -1,5 +1,5 @@
 //! Whom to dial and when, what came of it, and which members nobody has found.
-use super::super::dial::{DIAL_PAUSE, Dial, Resolved, Source};
+use super::super::dial::{DIAL_PAUSE, Dial, Resolution, Source};
 use super::Links;
 use super::agreement::FOREIGN_DIAL_PAUSE;
 use mio::net::TcpStream;
@@ -80,8 +80,8 @@ impl Links {
         };
         dial.next = Now(now.0 + DIAL_PAUSE);
         let address = match dial.resolve() {
-            Resolved::Address(address) => address,
-            Resolved::NotYet | Resolved::Unknown => return,
+            Resolution::Address(address) => address,
+            Resolution::NotYet | Resolution::Unknown => return,
         };
         dial.next = Now(now.0 + pause);
         match TcpStream::connect(address) {

@@ -33,7 +33,9 @@ impl From<Hello> for PeerInfo {
         let further = &hello.further_groups;
         Self {
             planes: of_groups(plane, further, |it| Endpoint::new(&it.plane_address)),
-            native: of_groups(hello.own_address, further, |it| it.own_address.clone()),
+            native: of_groups(hello.native_address, further, |it| {
+                it.native_address.clone()
+            }),
             peer: hello.peer_address,
             client: hello.client_address,
             redis: hello.redis_address,

@@ -1,6 +1,6 @@
 //! Whether a replica is at an address: somebody there shows and says that it is this replica, and is told
 //! nothing.
-use super::super::dial::{DIAL_PAUSE, Dial, Resolved, Source};
+use super::super::dial::{DIAL_PAUSE, Dial, Resolution, Source};
 use super::{LinkEvent, Links};
 use mio::net::TcpStream;
 use quorumwire_control::{Now, Peer};
@@ -51,9 +51,9 @@ impl Links {
             } else if proof.dial.link.is_none() && proof.dial.next <= now {
                 proof.dial.next = Now(now.0 + DIAL_PAUSE);
                 match proof.dial.resolve() {
-                    Resolved::NotYet => {}
-                    Resolved::Unknown => self.disprove(id),
-                    Resolved::Address(address) => match TcpStream::connect(address) {
+                    Resolution::NotYet => {}
+                    Resolution::Unknown => self.disprove(id),
+                    Resolution::Address(address) => match TcpStream::connect(address) {
                         Ok(stream) => {
                             let slot = self.open(stream, Some(id), address.ip(), now);
                             self.note_proving(id, slot);

@@ -4,14 +4,14 @@ use quorumwire_wire::client::{GoodbyeReason, RefusedReason};
 
 /// Why a connection is closed.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Closed {
+pub enum CloseReason {
     Malformed,
     ProtocolVersion,
     NotLetIn,
     NoHello,
 }
 
-impl Closed {
+impl CloseReason {
     /// Its name in logs.
     pub const fn name(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ counters_by! {
 counters_by! {
     /// Connections that were closed, by reason.
     #[derive(Clone, Copy, Debug, Default)]
-    pub struct ClosedCounters: Closed {
+    pub struct ClosedCounters: CloseReason {
         /// Clients of the port `client` closed because what they sent is not its protocol, or too long
         Malformed: "client_port_closed_malformed",
         /// Clients of the port `client` closed because they speak another version of it
@@ -138,13 +138,13 @@ mod tests {
         let mut counters = NativeCounters::default();
         counters.count_refused(RefusedReason::Unspecified);
         counters.count_refused(RefusedReason::Busy);
-        counters.closed.count(Closed::NoHello);
+        counters.closed.count(CloseReason::NoHello);
         counters.pings += 1;
         let mut all = counters;
         all.add_all(&counters);
         let refused = |why| all.refused.of(why);
         let refused = [RefusedReason::Other, RefusedReason::Busy].map(refused);
         assert_eq!((refused, all.refused.sum()), ([2, 2], 4));
-        assert_eq!((all.closed.of(Closed::NoHello), all.pings), (2, 2));
+        assert_eq!((all.closed.of(CloseReason::NoHello), all.pings), (2, 2));
     }
 }

@@ -3,7 +3,7 @@ use super::super::clients::{Clients, Connection};
 use super::super::core::Core;
 use super::super::front::Front;
 use super::super::service::Service;
-use super::counters::Closed;
+use super::counters::CloseReason;
 use super::{push_frame, put, state};
 use crate::accounts::DEFAULT_NAME;
 use quorumwire_control::Now;
@@ -34,7 +34,7 @@ fn goodbye(reason: client::GoodbyeReason, detail: String) -> Vec<u8> {
 }
 
 /// Takes nothing more from the client, and says why once all that it asked before is answered.
-pub fn close(connection: &mut Connection, why: Closed, detail: String) {
+pub fn close(connection: &mut Connection, why: CloseReason, detail: String) {
     tracing::debug!(reason = why.name(), detail, "client closed");
     let client = state(connection);
     client.counters.closed.count(why);
@@ -56,11 +56,11 @@ pub fn take<S: Service>(
             "protocol {} to {}, ours is {CLIENT_PROTOCOL_VERSION_MIN} to {CLIENT_PROTOCOL_VERSION_MAX}",
             hello.protocol_min, hello.protocol_max
         );
-        return close(connection, Closed::ProtocolVersion, detail);
+        return close(connection, CloseReason::ProtocolVersion, detail);
     }
     if hello.name.len().max(hello.password.len()) > ACCOUNT_BYTES_MAX {
         let detail = format!("a name and a password have at most {ACCOUNT_BYTES_MAX} bytes");
-        return close(connection, Closed::Malformed, detail);
+        return close(connection, CloseReason::Malformed, detail);
     }
     let name = if hello.name.is_empty() {
         DEFAULT_NAME
@@ -69,7 +69,7 @@ pub fn take<S: Service>(
     };
     if front.accounts.is_some() && !front.is_account(name, &hello.password) {
         let detail = "not a name and its password".to_owned();
-        return close(connection, Closed::NotLetIn, detail);
+        return close(connection, CloseReason::NotLetIn, detail);
     }
     connection.is_let_in = true;
     let leader = leader(front, core).map(told);
@@ -127,7 +127,7 @@ impl Clients {
         for id in late {
             if let Some(connection) = self.get(id) {
                 let detail = format!("no hello within {} s", HELLO_TIMEOUT.as_secs());
-                close(connection, Closed::NoHello, detail);
+                close(connection, CloseReason::NoHello, detail);
             }
             self.attend(id);
         }

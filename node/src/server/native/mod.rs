@@ -11,14 +11,14 @@ mod words;
 pub use counters::NativeCounters;
 pub use hello::too_many_connections;
 
-use super::clients::{Connection, ReadState, Said, SlotKind, Speaks};
+use super::clients::{AnswerKind, Connection, ReadState, SlotKind, Speaks};
 use super::core::{Core, Origin};
 use super::front::Front;
-use super::reads::{Place, set_front_state};
+use super::reads::{ReadProgress, set_front_state};
 use super::requests::{self, Taken, UNKNOWN_CLIENT_BYTES_MAX};
 use super::security::say_tls;
-use super::service::{Answered, ReadLine, Service};
-use counters::Closed;
+use super::service::{AnswerTime, ReadLine, Service};
+use counters::CloseReason;
 use quorumwire_interfaces::{Application as _, Reason};
 use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
 use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
@@ -56,22 +56,22 @@ impl NativeClient {
     }
 
     /// Writes the answer to the first of the requests that wait; one that fits no message is none.
-    pub fn put_answer(&mut self, output: &mut Vec<u8>, said: Said, answer: &[u8]) {
+    pub fn put_answer(&mut self, output: &mut Vec<u8>, said: AnswerKind, answer: &[u8]) {
         let request = self.waiting.front().copied().unwrap_or_default();
         let (said, answer) = match said {
-            Said::Answer | Said::Repeated if answer.len() > ATTACHMENT_BYTES_MAX => {
-                (Said::Refused(Reason::AnswerTooLong), &b""[..])
+            AnswerKind::Answer | AnswerKind::Repeated if answer.len() > ATTACHMENT_BYTES_MAX => {
+                (AnswerKind::Refused(Reason::AnswerTooLong), &b""[..])
             }
-            Said::Answer | Said::Repeated | Said::Refused(_) => (said, answer),
+            AnswerKind::Answer | AnswerKind::Repeated | AnswerKind::Refused(_) => (said, answer),
         };
         let (body, attachment) = match said {
-            Said::Answer | Said::Repeated => {
-                let repeated = said == Said::Repeated;
+            AnswerKind::Answer | AnswerKind::Repeated => {
+                let repeated = said == AnswerKind::Repeated;
                 self.counters.answers_repeated += u64::from(repeated);
                 let answered = client::Answer { repeated };
                 (from_server::Body::Answer(answered), answer)
             }
-            Said::Refused(reason) => {
+            AnswerKind::Refused(reason) => {
                 let refused = words::refused(reason, answer);
                 self.counters.count_refused(refused.reason());
                 (from_server::Body::Refused(refused), &b""[..])
@@ -119,7 +119,7 @@ pub fn take_frame<S: Service>(
             ClientFrame::Incomplete { needed: long } | ClientFrame::Whole { consumed: long, .. },
         ) if !is_welcome && long > UNKNOWN_CLIENT_BYTES_MAX => {
             let detail = format!("{long} bytes before a hello");
-            hello::close(connection, Closed::Malformed, detail);
+            hello::close(connection, CloseReason::Malformed, detail);
             Taken::Bytes(bytes.len())
         }
         Ok(ClientFrame::Incomplete { needed }) => Taken::Waits { used: 0, needed },
@@ -138,7 +138,7 @@ pub fn take_frame<S: Service>(
             if !is_welcome && bytes.first() == Some(&u8::from(ContentType::Handshake)) {
                 say_tls();
             }
-            hello::close(connection, Closed::Malformed, error.to_string());
+            hello::close(connection, CloseReason::Malformed, error.to_string());
             Taken::Bytes(bytes.len())
         }
     }
@@ -173,7 +173,7 @@ fn take_message<S: Service>(
         }
         (true, Some(Body::Ping(_) | Body::Hello(_)) | None) | (false, _) => {
             let detail = "a hello comes first, once; then commands, queries and pings".to_owned();
-            hello::close(connection, Closed::Malformed, detail);
+            hello::close(connection, CloseReason::Malformed, detail);
         }
     }
     true
@@ -188,7 +188,7 @@ fn take_submit<S: Service>(
 ) -> bool {
     if submit.session == 0 || submit.sequence == 0 {
         let detail = "a session and a sequence are not 0".to_owned();
-        hello::close(connection, Closed::Malformed, detail);
+        hello::close(connection, CloseReason::Malformed, detail);
         return true;
     }
     if let Some(instead) = S::asks_for_too_many(command) {
@@ -222,7 +222,7 @@ fn take_query<S: Service>(core: &mut Core<S>, connection: &mut Connection, query
 pub fn answer_query<S: Service>(
     core: &mut Core<S>,
     connection: &mut Connection,
-    place: Place,
+    progress: ReadProgress,
     room: usize,
 ) -> bool {
     if room == 0 {
@@ -232,14 +232,14 @@ pub fn answer_query<S: Service>(
     let mut text = Vec::new();
     let origin = Origin::Client(connection.id, connection.first_slot);
     let before = core.counted_by_application();
-    let (line, _) = connection.front_line_and_output(place.line_bytes);
-    let form = place.form;
-    if S::answer_query(core, origin, ReadLine { line, form }, &mut text) == Answered::Later {
+    let (line, _) = connection.front_line_and_output(progress.line_bytes);
+    let form = progress.form;
+    if S::answer_query(core, origin, ReadLine { line, form }, &mut text) == AnswerTime::Later {
         set_front_state(connection, ReadState::UnderWay);
         return false;
     }
     core.count_unless_counted(before);
-    connection.put_answer(Said::Answer, &text);
+    connection.put_answer(AnswerKind::Answer, &text);
     true
 }
 
@@ -282,7 +282,7 @@ mod tests {
             (ATTACHMENT_BYTES_MAX + 1, false),
         ] {
             let mut output = Vec::new();
-            NativeClient::default().put_answer(&mut output, Said::Answer, &vec![0; bytes]);
+            NativeClient::default().put_answer(&mut output, AnswerKind::Answer, &vec![0; bytes]);
             let frame = take_client_frame::<FromServer>(&output, ATTACHMENT_BYTES_MAX).unwrap();
             let ClientFrame::Whole { message, .. } = frame else {
                 panic!("half a frame");

@@ -9,7 +9,7 @@ use crate::veth::{
 use crate::{Clones, Driver, How};
 use quorumwire_conformance_tests::cluster::{GROUP, START, keys};
 use quorumwire_conformance_tests::forge::{header, signed};
-use quorumwire_fastpath::{Asking, Options, Request};
+use quorumwire_fastpath::{ClientPackets, Options, Request};
 use quorumwire_interfaces::{Command, DataPlane, EntryKind};
 use quorumwire_plane_xdp::{Attachment, XdpPlane, let_pass};
 use quorumwire_wire::packet::Kind;
@@ -105,7 +105,9 @@ pub fn what_could_not_be_sent_is_counted() {
         blind: true,
         payload: b"x",
     };
-    let request = Asking::new(&keys()).request(&request).expect("short");
+    let request = ClientPackets::new(&keys())
+        .request(&request)
+        .expect("short");
     let client = (test_ip(0, OUTSIDE), PORT).into();
     let frame = frame_of(client, (plane_ip(0), PORT).into(), &request);
     leader.loaded.receive(&frame, 1);

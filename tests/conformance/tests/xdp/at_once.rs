@@ -11,7 +11,7 @@ use quorumwire_conformance_tests::cluster::{GROUP, START, TERM, keys};
 use quorumwire_conformance_tests::faults::Dice;
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
-use quorumwire_fastpath::{Asking, Options, REQUEST_BYTES_MAX, Request};
+use quorumwire_fastpath::{ClientPackets, Options, REQUEST_BYTES_MAX, Request};
 use quorumwire_interfaces::{DataPlane, Grant, Index, PlaneEvent, Term};
 use quorumwire_plane_xdp::{Attachment, XdpLock, XdpPlane, let_pass};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
@@ -79,7 +79,7 @@ fn request(session: u64, sequence: u64, payload: &[u8]) -> Vec<u8> {
         blind: false,
         payload,
     };
-    let packet = Asking::new(&keys()).request(&request);
+    let packet = ClientPackets::new(&keys()).request(&request);
     from(OUTSIDE, &packet.expect("short"))
 }
 

@@ -6,7 +6,7 @@ use crate::veth::{
 };
 use quorumwire_conformance_tests::cluster::{GROUP, keys};
 use quorumwire_conformance_tests::next_datagram;
-use quorumwire_fastpath::{Asking, Options, Request};
+use quorumwire_fastpath::{ClientPackets, Options, Request};
 use quorumwire_interfaces::{DataPlane, Grant, Term};
 use quorumwire_plane_xdp::{
     Attachment, Blames, XdpCopies, XdpLock, XdpMode, XdpPlane, let_pass, stop_passing,
@@ -130,7 +130,9 @@ pub fn request(sequence: u64, payload: &[u8]) -> Vec<u8> {
         blind: true,
         payload,
     };
-    Asking::new(&keys()).request(&request).expect("a small one")
+    ClientPackets::new(&keys())
+        .request(&request)
+        .expect("a small one")
 }
 
 pub const DRIVER: Attachment = Attachment {

@@ -9,7 +9,7 @@ use crate::{ALL, Clones, Driver, How, Multicast};
 use quorumwire_conformance_tests::cluster::GROUP;
 use quorumwire_conformance_tests::faults::Dice;
 use quorumwire_conformance_tests::forge::{checked, sign};
-use quorumwire_fastpath::{Asking, Engine, Options, Request, endpoint_at};
+use quorumwire_fastpath::{ClientPackets, Engine, Options, Request, endpoint_at};
 use quorumwire_interfaces::{
     Command, EntryKind, Grant, Index, PLANE_REPLICAS_MAX, PlaneEvent, PlaneKeyPair, PlaneKeys,
     PlanePeer, ReplicaId, Term,
@@ -234,7 +234,7 @@ impl Sim<'_> {
             blind: self.dice.below(4) != 0,
             payload: &payload,
         };
-        let asking = Asking::new(keys);
+        let asking = ClientPackets::new(keys);
         let datagram = match self.dice.below(8) {
             0 => asking.piece(&request, 1, 2),
             _ => asking.request(&request),
@@ -560,7 +560,7 @@ impl Sim<'_> {
             blind: false,
             payload: b"in an odd frame",
         };
-        Asking::new(keys).request(&request).expect("short")
+        ClientPackets::new(keys).request(&request).expect("short")
     }
 
     fn turn(&mut self, keys: &PlaneKeys) {

@@ -11,7 +11,7 @@ use crate::{Clones, Driver, Generic, How, Kernel, Multicast};
 use libbpf_rs::{Object, ObjectBuilder, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHookBuilder};
 use quorumwire_conformance_tests::cluster::{Cluster, START};
 use quorumwire_conformance_tests::{Fabric as _, conformance};
-use quorumwire_fastpath::Asking;
+use quorumwire_fastpath::ClientPackets;
 use quorumwire_interfaces::DataPlane as _;
 use quorumwire_plane_xdp::{Attachment, Blames, VLAN_MAX, XdpMode, let_pass};
 use rustix::net::netdevice::name_to_index;
@@ -206,7 +206,7 @@ fn only_its_own<H: How>() {
     wait_until("nothing is taken", || counted(plane, "received") > 0);
     assert_eq!(counted(plane, "received"), 1);
     assert_eq!(plane.registers().last_index.0, START + 1);
-    let asking = Asking::new(&quorumwire_conformance_tests::cluster::keys());
+    let asking = ClientPackets::new(&quorumwire_conformance_tests::cluster::keys());
     let answer = cluster.fabric.receive_outside().expect("it is committed");
     assert_eq!(asking.answer(&answer).expect("signed").sequence, 5);
     assert!(cluster.fabric.receive_outside().is_none());

@@ -2,7 +2,7 @@
 use crate::Driver;
 use quorumwire_conformance_tests::Fabric;
 use quorumwire_conformance_tests::cluster::{Cluster, GROUP, keys};
-use quorumwire_fastpath::{Asking, Request};
+use quorumwire_fastpath::{ClientPackets, Request};
 use quorumwire_interfaces::DataPlane;
 use std::time::Duration;
 
@@ -19,7 +19,9 @@ fn request(sequence: u64, blind: bool) -> Vec<u8> {
         blind,
         payload: b"x",
     };
-    Asking::new(&keys()).request(&request).expect("short")
+    ClientPackets::new(&keys())
+        .request(&request)
+        .expect("short")
 }
 
 /// Whether something wants the host of this plane.

@@ -1,6 +1,6 @@
 //! What a Redis client can learn of the server: `INFO`, `CONFIG`, `CLIENT LIST`.
 use super::super::Server;
-use super::asks::shown;
+use super::about_clients::shown;
 use super::errors::{SYNTAX, quoting};
 use super::transactions::Transaction;
 use super::{RedisClient, memory};
@@ -148,7 +148,7 @@ impl Server {
                 ("maxclients", self.options.connections_max.to_string()),
                 (
                     "blocked_clients",
-                    self.core.service.asks.waits_count().to_string(),
+                    self.core.service.questions.waits_count().to_string(),
                 ),
             ],
             "memory" => vec![

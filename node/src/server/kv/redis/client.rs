@@ -1,7 +1,7 @@
 //! `CLIENT`: what a connection is called and how it is answered, and questions about the others.
 use super::super::Core;
-use super::super::asks::{Ask, push};
-use super::asks::Filter;
+use super::super::server_questions::{ServerQuestion, push};
+use super::about_clients::Filter;
 use super::errors::{self, NOT_AN_INTEGER, SYNTAX};
 use super::{NAME_BYTES_MAX, RedisClient, answer, help, state};
 use crate::accounts::DEFAULT_NAME;
@@ -23,9 +23,11 @@ pub fn take(
     let what = words.get(1).unwrap_or_default().to_ascii_lowercase();
     let mut out = Vec::new();
     let ask = match what.as_slice() {
-        b"info" => Ok(Ask::Clients(resp, Filter::one(number))),
-        b"list" => Filter::of_list(words).map(|filter| Ask::Clients(resp, filter)),
-        b"kill" => Filter::of_kill(words, number, |name| is_user(front, name)).map(Ask::Kill),
+        b"info" => Ok(ServerQuestion::Clients(resp, Filter::one(number))),
+        b"list" => Filter::of_list(words).map(|filter| ServerQuestion::Clients(resp, filter)),
+        b"kill" => {
+            Filter::of_kill(words, number, |name| is_user(front, name)).map(ServerQuestion::Kill)
+        }
         b"unblock" => unblock(words),
         b"reply" => {
             set_reply(connection, words.get(2).unwrap_or_default());
@@ -156,7 +158,7 @@ fn tracking_info(resp: Resp, out: &mut Vec<u8>) {
 }
 
 /// `CLIENT UNBLOCK id [TIMEOUT|ERROR]`
-fn unblock(words: &Words<'_>) -> Result<Ask, Vec<u8>> {
+fn unblock(words: &Words<'_>) -> Result<ServerQuestion, Vec<u8>> {
     let how = words.get(3).map(<[u8]>::to_ascii_lowercase);
     let with_error = match (how.as_deref(), words.len()) {
         (_, 5..) => return Err(errors::no_such_form(words)),
@@ -167,7 +169,7 @@ fn unblock(words: &Words<'_>) -> Result<Ask, Vec<u8>> {
         }
     };
     let number = words.get(2).and_then(integer).ok_or(NOT_AN_INTEGER)?;
-    Ok(Ask::Unblock { number, with_error })
+    Ok(ServerQuestion::Unblock { number, with_error })
 }
 
 /// `CLIENT REPLY`: only `ON` is answered.

@@ -1,10 +1,10 @@
 //! Commands about a connection and the server: its protocol, who its client is, its end, and what there is to
 //! know.
 use super::super::Core;
-use super::super::asks::{Ask, push};
 use super::super::memcached::take_write;
+use super::super::server_questions::{ServerQuestion, push};
 use super::client::{self, is_name};
-use super::{answer, asks, errors, help, memory, state, transactions};
+use super::{about_clients, answer, errors, help, memory, state, transactions};
 use crate::accounts::DEFAULT_NAME;
 use crate::server::clients::{Connection, SlotKind};
 use crate::server::clock;
@@ -29,10 +29,16 @@ pub fn take(
         b"discard" => return transactions::discard(connection),
         b"watch" => return transactions::watch(core, connection, words),
         b"unwatch" => return transactions::unwatch(connection),
-        b"wait" => return asks::wait(core, connection, words),
+        b"wait" => return about_clients::wait(core, connection, words),
         b"client" => return client::take(front, core, connection, words),
         b"config" => return config(front, core, connection, words),
-        b"info" => return look(core, connection, Ask::Info(resp, texts(words, 1))),
+        b"info" => {
+            return look(
+                core,
+                connection,
+                ServerQuestion::Info(resp, texts(words, 1)),
+            );
+        }
         b"quit" => {
             answer(connection, b"+OK\r\n".to_vec());
             connection.push(SlotKind::Quit, None);
@@ -97,12 +103,16 @@ fn config(
             answer(connection, out);
             true
         }
-        None => look(core, connection, Ask::Config(resp, texts(words, 1))),
+        None => look(
+            core,
+            connection,
+            ServerQuestion::Config(resp, texts(words, 1)),
+        ),
     }
 }
 
 /// Asks for what the writes before it may change. False: it must be offered again, once they are answered.
-fn look(core: &mut Core, connection: &mut Connection, ask: Ask) -> bool {
+fn look(core: &mut Core, connection: &mut Connection, ask: ServerQuestion) -> bool {
     connection.writes_waiting == 0 && push(core, connection, ask)
 }
 

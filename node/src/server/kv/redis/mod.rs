@@ -2,7 +2,7 @@
 //! machine's business; here is what belongs to a connection (its protocol, its transaction, its name) and
 //! what belongs to the server.
 mod about;
-mod asks;
+mod about_clients;
 mod client;
 mod connection;
 mod errors;
@@ -13,12 +13,12 @@ mod transactions;
 use super::Core;
 use super::memcached::take_write;
 use crate::accounts::DEFAULT_NAME;
-use crate::server::clients::{Connection, ReadState, Said, SlotKind};
+use crate::server::clients::{AnswerKind, Connection, ReadState, SlotKind};
 use crate::server::core::Origin;
 use crate::server::front::Front;
-use crate::server::reads::{Place, set_front_state};
+use crate::server::reads::{ReadProgress, set_front_state};
 use crate::server::requests::{self, KEYS_OF_A_SEARCH, Taken, UNKNOWN_CLIENT_BYTES_MAX};
-use crate::server::service::{Answered, ReadLine};
+use crate::server::service::{AnswerTime, ReadLine};
 use quorumwire_control::Now;
 use quorumwire_kv::redis::{
     Asked, Broken, Kind, Parsed, ReadForm, Resp, Script, Skip, Skipped, Spec, Words, find, parse,
@@ -27,9 +27,9 @@ use quorumwire_kv::redis::{
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command, Query, QueryForm, WhyRefused};
 use std::net::SocketAddr;
 
-pub use asks::{Filter, replicas_that_have};
+pub use about_clients::{Filter, replicas_that_have};
 pub use errors::put_refusal;
-use transactions::{Transaction, Watched};
+use transactions::{Transaction, WatchedKeys};
 
 /// A read's answer may be as long as several items; so many keys it stands for at least.
 const KEYS_OF_A_READ_MIN: usize = 4;
@@ -54,7 +54,7 @@ pub struct RedisClient {
     user: Vec<u8>,
     library: [Vec<u8>; 2],
     transaction: Option<Transaction>,
-    watched: Watched,
+    watched: WatchedKeys,
     /// `CLIENT REPLY OFF`.
     replies_off: bool,
     /// `CLIENT REPLY SKIP` came just before.
@@ -79,7 +79,7 @@ impl RedisClient {
             user: Vec::new(),
             library: [Vec::new(), Vec::new()],
             transaction: None,
-            watched: Watched::default(),
+            watched: WatchedKeys::default(),
             replies_off: false,
             skips_next: false,
             is_quiet: false,
@@ -343,7 +343,7 @@ fn read_line(resp: Resp, words: &[u8]) -> Vec<u8> {
 pub fn answer_read(
     core: &mut Core,
     connection: &mut Connection,
-    place: Place,
+    progress: ReadProgress,
     room: usize,
 ) -> bool {
     if room == 0 {
@@ -353,19 +353,19 @@ pub fn answer_read(
     let quiet = connection.slots.front().is_some_and(|slot| slot.quiet);
     let is_plain = !quiet && !state(connection).watched.is_asked();
     let origin = Origin::Client(connection.id, connection.first_slot);
-    let (line, output) = connection.front_line_and_output(place.line_bytes);
-    let query = Query::of(place.form, line);
+    let (line, output) = connection.front_line_and_output(progress.line_bytes);
+    let query = Query::of(progress.form, line);
     let mut text = Vec::new();
     let out = if is_plain { output } else { &mut text };
-    if core.answer_query(origin, &query, out) == Answered::Later {
+    if core.answer_query(origin, &query, out) == AnswerTime::Later {
         set_front_state(connection, ReadState::UnderWay);
         return false;
     }
     if is_plain {
         return true;
     }
-    let read = (place.line_bytes, place.form);
-    put_read_answer(connection, read, (Said::Answer, quiet), &text);
+    let read = (progress.line_bytes, progress.form);
+    put_read_answer(connection, read, (AnswerKind::Answer, quiet), &text);
     true
 }
 
@@ -373,7 +373,7 @@ pub fn answer_read(
 pub fn put_read_answer(
     connection: &mut Connection,
     (line_bytes, form): (u32, QueryForm),
-    (said, quiet): (Said, bool),
+    (said, quiet): (AnswerKind, bool),
     answer: &[u8],
 ) {
     let mut instead = None;
@@ -384,10 +384,10 @@ pub fn put_read_answer(
             && read.asked() == Asked::Versions
         {
             match said {
-                Said::Answer | Said::Repeated => {
+                AnswerKind::Answer | AnswerKind::Repeated => {
                     instead = transactions::take_versions(connection, read.words(), answer);
                 }
-                Said::Refused(_) => {
+                AnswerKind::Refused(_) => {
                     transactions::take_versions(connection, read.words(), b""); // nothing is watched
                 }
             }

@@ -41,7 +41,7 @@ impl Transaction {
 
 /// Watched keys with their versions.
 #[derive(Default)]
-pub struct Watched {
+pub struct WatchedKeys {
     /// As [`Script::watched`] wants them.
     keys: Vec<u8>,
     count: usize,
@@ -51,7 +51,7 @@ pub struct Watched {
     asked_count: usize,
 }
 
-impl Watched {
+impl WatchedKeys {
     /// How many keys there are.
     pub const fn count(&self) -> usize {
         self.count

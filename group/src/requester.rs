@@ -5,7 +5,7 @@ use quorumwire_interfaces::Term;
 use std::fmt::Debug;
 
 /// Where an answer goes: only who drives a group knows. It can name all whom the group itself hears of.
-pub trait Asker: Copy + Debug + From<PlaneClient> + From<Follower> {
+pub trait Requester: Copy + Debug + From<PlaneClient> + From<Follower> {
     /// Who waits here for a read.
     type Reader: Debug;
 

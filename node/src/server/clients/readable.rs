@@ -2,12 +2,12 @@
 
 /// They wait for one turn at most, while others are answered.
 #[derive(Default)]
-pub struct Askers {
+pub struct Readable {
     slots: Vec<u32>,
     have_waited: bool,
 }
 
-impl Askers {
+impl Readable {
     /// This one has something to read.
     pub fn add(&mut self, slot: u32) {
         self.slots.push(slot);
@@ -32,28 +32,31 @@ impl Askers {
 
 #[cfg(test)]
 mod tests {
-    use super::Askers;
+    use super::Readable;
 
     /// Those taken, as text.
-    fn taken(askers: &mut Askers, has_answered: bool) -> String {
-        let slots: Vec<String> = askers.take(has_answered).map(|it| it.to_string()).collect();
+    fn taken(readable: &mut Readable, has_answered: bool) -> String {
+        let slots: Vec<String> = readable
+            .take(has_answered)
+            .map(|it| it.to_string())
+            .collect();
         slots.join(" ")
     }
 
     #[test]
     fn who_asks_waits_for_answers_of_one_turn_and_no_longer() {
-        let mut askers = Askers::default();
-        askers.add(1);
-        assert_eq!(taken(&mut askers, false), "1", "nobody was answered");
-        askers.add(2);
-        assert_eq!(taken(&mut askers, true), "");
-        assert!(askers.are_waiting());
-        askers.add(3);
-        assert_eq!(taken(&mut askers, true), "2 3", "it has waited before");
-        assert!(!askers.are_waiting());
-        assert_eq!(taken(&mut askers, true), "", "nobody waits");
-        askers.add(4);
-        assert_eq!(taken(&mut askers, true), "", "and that was no waiting");
-        assert_eq!(taken(&mut askers, false), "4");
+        let mut readable = Readable::default();
+        readable.add(1);
+        assert_eq!(taken(&mut readable, false), "1", "nobody was answered");
+        readable.add(2);
+        assert_eq!(taken(&mut readable, true), "");
+        assert!(readable.are_waiting());
+        readable.add(3);
+        assert_eq!(taken(&mut readable, true), "2 3", "it has waited before");
+        assert!(!readable.are_waiting());
+        assert_eq!(taken(&mut readable, true), "", "nobody waits");
+        readable.add(4);
+        assert_eq!(taken(&mut readable, true), "", "and that was no waiting");
+        assert_eq!(taken(&mut readable, false), "4");
     }
 }

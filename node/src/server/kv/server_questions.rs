@@ -3,7 +3,7 @@
 //! turn answers as many as there is time for.
 use super::redis::{self, Filter};
 use super::{Core, Server};
-use crate::server::clients::{Connection, ConnectionId, Said, SlotKind};
+use crate::server::clients::{AnswerKind, Connection, ConnectionId, SlotKind};
 use crate::server::clock;
 use quorumwire_control::Now;
 use quorumwire_interfaces::Index;
@@ -17,14 +17,14 @@ const ANSWERING_TIME_MAX: Duration = Duration::from_millis(2);
 const WAITS_LOOKED_AT: Duration = Duration::from_millis(1);
 
 /// One question, and who asks.
-pub struct Asked {
+pub struct WaitingQuestion {
     id: ConnectionId,
     slot: u64,
-    ask: Ask,
+    question: ServerQuestion,
 }
 
 /// What is asked.
-pub enum Ask {
+pub enum ServerQuestion {
     /// `stats conns`
     Connections,
     /// `INFO` with these sections.
@@ -56,13 +56,13 @@ pub struct Wait {
 
 /// Questions that are not answered yet; at most one for each connection.
 #[derive(Default)]
-pub struct Asks {
-    due: VecDeque<Asked>,
+pub struct ServerQuestions {
+    due: VecDeque<WaitingQuestion>,
     waits: Vec<(ConnectionId, u64, Wait)>,
     waits_next: Now,
 }
 
-impl Asks {
+impl ServerQuestions {
     /// Whether the next turn has some to answer.
     pub fn are_due(&self) -> bool {
         !self.due.is_empty()
@@ -80,7 +80,7 @@ impl Asks {
 }
 
 /// Takes a question on. False: it must be offered again, once the one before it is answered.
-pub fn push(core: &mut Core, connection: &mut Connection, ask: Ask) -> bool {
+pub fn push(core: &mut Core, connection: &mut Connection, question: ServerQuestion) -> bool {
     if connection.is_asking {
         return false;
     }
@@ -88,7 +88,10 @@ pub fn push(core: &mut Core, connection: &mut Connection, ask: Ask) -> bool {
     let slot = connection.next_slot();
     connection.push(SlotKind::Asked, None);
     let id = connection.id;
-    core.service.asks.due.push_back(Asked { id, slot, ask });
+    core.service
+        .questions
+        .due
+        .push_back(WaitingQuestion { id, slot, question });
     true
 }
 
@@ -97,7 +100,7 @@ impl Server {
     pub fn answer_asks(&mut self) {
         let begun = self.core.group.now;
         while self.core.group.now.0.saturating_sub(begun.0) <= ANSWERING_TIME_MAX {
-            let Some(asked) = self.core.service.asks.due.pop_front() else {
+            let Some(asked) = self.core.service.questions.due.pop_front() else {
                 break;
             };
             self.answer_ask(asked);
@@ -106,24 +109,24 @@ impl Server {
         self.answer_waits();
     }
 
-    fn answer_ask(&mut self, asked: Asked) {
-        let Asked { id, slot, ask } = asked;
+    fn answer_ask(&mut self, asked: WaitingQuestion) {
+        let WaitingQuestion { id, slot, question } = asked;
         if self.clients.get(id).is_none() {
             return; // gone meanwhile
         }
         let mut out = Vec::new();
-        match ask {
-            Ask::Connections => self.write_connections(&mut out),
-            Ask::Info(resp, sections) => self.redis_info(&sections, resp, &mut out),
-            Ask::Config(resp, words) => self.redis_config(&words, resp, &mut out),
-            Ask::Clients(resp, filter) => self.client_list(&filter, resp, &mut out),
-            Ask::Kill(filter) => self.kill_clients(&filter, id, &mut out),
-            Ask::Wait(wait) => {
-                self.core.service.asks.waits.push((id, slot, wait));
-                self.core.service.asks.waits_next = self.core.group.now;
+        match question {
+            ServerQuestion::Connections => self.write_connections(&mut out),
+            ServerQuestion::Info(resp, sections) => self.redis_info(&sections, resp, &mut out),
+            ServerQuestion::Config(resp, words) => self.redis_config(&words, resp, &mut out),
+            ServerQuestion::Clients(resp, filter) => self.client_list(&filter, resp, &mut out),
+            ServerQuestion::Kill(filter) => self.kill_clients(&filter, id, &mut out),
+            ServerQuestion::Wait(wait) => {
+                self.core.service.questions.waits.push((id, slot, wait));
+                self.core.service.questions.waits_next = self.core.group.now;
                 return;
             }
-            Ask::Unblock { number, with_error } => {
+            ServerQuestion::Unblock { number, with_error } => {
                 let was_waiting = self.end_wait(number, with_error);
                 reply::integer(&mut out, i64::from(was_waiting));
             }
@@ -135,12 +138,12 @@ impl Server {
         if let Some(connection) = self.clients.get(id) {
             connection.is_asking = false;
         }
-        self.complete(id, slot, Said::Answer, text);
+        self.complete(id, slot, AnswerKind::Answer, text);
     }
 
     /// Answers the connection with this number, if it waits for replicas. False: it does not.
     fn end_wait(&mut self, number: i64, with_error: bool) -> bool {
-        let waits = &mut self.core.service.asks.waits;
+        let waits = &mut self.core.service.questions.waits;
         let Some(place) = waits.iter().position(|(id, _, _)| id.number() == number) else {
             return false;
         };
@@ -163,14 +166,16 @@ impl Server {
     /// up the end.
     fn answer_waits(&mut self) {
         let now = self.core.group.now;
-        if self.core.service.asks.waits.is_empty() || now < self.core.service.asks.waits_next {
+        if self.core.service.questions.waits.is_empty()
+            || now < self.core.service.questions.waits_next
+        {
             return;
         }
-        self.core.service.asks.waits_next = Now(now.0 + WAITS_LOOKED_AT);
+        self.core.service.questions.waits_next = Now(now.0 + WAITS_LOOKED_AT);
         let status = self.core.group.replica.status();
         // Only a leader hears of others that get there.
         let is_told = self.core.group.leads() && self.draining_since.is_none();
-        for (id, slot, wait) in std::mem::take(&mut self.core.service.asks.waits) {
+        for (id, slot, wait) in std::mem::take(&mut self.core.service.questions.waits) {
             let have = redis::replicas_that_have(&status, wait.index);
             let is_over = wait.until.is_some_and(|until| now >= until);
             if have < wait.replicas && is_told && !is_over {
@@ -179,7 +184,7 @@ impl Server {
                     None => continue,
                     Some(true) => {}
                     Some(false) => {
-                        self.core.service.asks.waits.push((id, slot, wait));
+                        self.core.service.questions.waits.push((id, slot, wait));
                         continue;
                     }
                 }

@@ -26,9 +26,9 @@ pub(super) type About = (ReplicaId, Subject);
 
 /// Texts that the log was told.
 #[derive(Default)]
-pub(super) struct Said(BTreeMap<About, Saying>);
+pub(super) struct LoggedTexts(BTreeMap<About, LoggedText>);
 
-struct Saying {
+struct LoggedText {
     text: String,
     is_known: bool,
     /// When the log was told.
@@ -37,37 +37,37 @@ struct Saying {
     last: Now,
 }
 
-impl Said {
+impl LoggedTexts {
     /// Whether the log is to be told now: it was not told of it, or something else that long ago that nobody
     /// can flood it with new texts.
     pub fn is_news(&mut self, about: &About, is_known: bool, text: &str, now: Now) -> bool {
-        if let Some(saying) = self.0.get_mut(about) {
-            saying.last = now;
-            let is_due = now.0.saturating_sub(saying.at.0) >= REFUSAL_SHOWN;
-            if saying.text == text || !is_due {
+        if let Some(logged) = self.0.get_mut(about) {
+            logged.last = now;
+            let is_due = now.0.saturating_sub(logged.at.0) >= REFUSAL_SHOWN;
+            if logged.text == text || !is_due {
                 return false;
             }
-            (saying.text, saying.at) = (text.to_owned(), now);
+            (logged.text, logged.at) = (text.to_owned(), now);
             return true;
         }
-        let strangers = self.0.values().filter(|saying| !saying.is_known).count();
+        let strangers = self.0.values().filter(|logged| !logged.is_known).count();
         if !is_known && strangers >= STRANGERS_SAID_MAX {
             return false;
         }
-        let saying = Saying {
+        let logged = LoggedText {
             text: text.to_owned(),
             is_known,
             at: now,
             last: now,
         };
-        self.0.insert(about.clone(), saying);
+        self.0.insert(about.clone(), logged);
         true
     }
 
     /// What was not so for a while is over: should it come again, it is said again.
     pub fn forget_ended(&mut self, now: Now) {
-        let lasts = |saying: &Saying| now.0.saturating_sub(saying.last.0) < REFUSAL_SHOWN;
-        self.0.retain(|_, saying| lasts(saying));
+        let lasts = |logged: &LoggedText| now.0.saturating_sub(logged.last.0) < REFUSAL_SHOWN;
+        self.0.retain(|_, logged| lasts(logged));
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn it_is_said_once_however_often_the_text_changes_and_again_once_it_had_ended() {
-        let mut said = Said::default();
+        let mut said = LoggedTexts::default();
         let about = (ReplicaId(1), Subject::Cluster);
         let mut told = Vec::new();
         for second in 0..70 {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn strangers_silence_no_replica_that_is_known() {
-        let mut said = Said::default();
+        let mut said = LoggedTexts::default();
         let now = after(0);
         let of = |id| (ReplicaId(id), Subject::Cluster);
         let heard = (100..2000).filter(|id| said.is_news(&of(*id), false, "lineage", now));

@@ -1,7 +1,7 @@
 //! What a Redis client asks about other clients and replicas: `CLIENT LIST`, `CLIENT KILL` and `WAIT`.
 use super::super::Core;
 use super::super::Server;
-use super::super::asks::{self, Ask, Wait};
+use super::super::server_questions::{self, ServerQuestion, Wait};
 use super::errors::{SYNTAX, quoting};
 use super::{RedisClient, answer};
 use crate::server::clients::{Connection, ConnectionId};
@@ -153,7 +153,7 @@ pub fn wait(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         index: core.group.applied,
         until,
     };
-    asks::push(core, connection, Ask::Wait(wait))
+    server_questions::push(core, connection, ServerQuestion::Wait(wait))
 }
 
 impl Server {
@@ -163,7 +163,7 @@ impl Server {
         let waiting: HashSet<i64> = self
             .core
             .service
-            .asks
+            .questions
             .waiting()
             .map(ConnectionId::number)
             .collect();
