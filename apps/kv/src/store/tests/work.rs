@@ -311,7 +311,7 @@ fn every_command_is_expected_to_cost_half_of_what_it_does_at_least() {
         .split("\r\n")
         .filter(|line| !line.is_empty() && !line.starts_with(['*', '$']));
     let rows: Vec<_> = names.map(|name| spec(name.as_bytes()).unwrap()).collect();
-    for round in 0..40 {
+    for round in 0..120 {
         for spec in &rows {
             if spec.kind == Kind::Connection && !spec.name.starts_with("command") {
                 continue;
