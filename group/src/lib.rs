@@ -8,6 +8,7 @@
 //! | `driver` | who drives a group, and what it does for it: disk, connections, clients, time |
 //! | `requester` | who asks, and the name of a request that was passed on |
 //! | `order` | what may be done with the requests of one client, which are carried out in the order sent |
+//! | `row` | the requests of one client that wait, and how far the reads among them are |
 //! | `forwarding` | what a follower passes on to the leader, and what that does with it |
 //! | `passed_on` | the messages of that |
 //! | `reads` | reads that wait: for a round, for entries to be applied, for time |
@@ -39,6 +40,7 @@ mod plane_turn;
 mod proposals;
 mod reads;
 mod requester;
+mod row;
 
 pub use apply::{AppliedCommand, Split, apply, commands_of};
 pub use carry_out::{
@@ -52,7 +54,7 @@ pub use forwarding::{
 };
 pub use group::{Gate, Group, SubmitOutcome};
 pub use log_time::{LeaderClock, Overdue};
-pub use order::{Around, BeginRead, ReadState, ReadStep};
+pub use order::{BeginRead, ReadState};
 pub use passed_on::{AnswerKind, ForwardKind, GroupMessage, PassedOn};
 pub use peers::{DroppedMessages, PeerConnection, Peers, QUEUE_BYTES_MAX};
 pub use plane::{
@@ -63,3 +65,4 @@ pub use plane_turn::PlaneClient;
 pub use proposals::{Proposal, Proposals, Settlement};
 pub use reads::{FollowerRead, ReadCounters, Reader, Reads};
 pub use requester::{AnswerTo, Follower, RequestId, Requester};
+pub use row::{FirstRead, Ordered, Row};

@@ -97,7 +97,7 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// What is to be done with a read at the front, and where it stands by then. `line`: what is asked.
-    pub fn read_step(
+    pub(crate) fn read_step(
         &mut self,
         state: ReadState,
         around: Around,

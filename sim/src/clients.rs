@@ -1,7 +1,7 @@
 //! Clients: each asks one thing at a time and writes down what it was told. And how a process serves
 //! them.
 use crate::fault::Moment;
-use crate::machine::{Arrival, Group, Origin};
+use crate::machine::{Arrival, Origin};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::spelling::{self, Spelling};
 use crate::world::{Event, World};
@@ -307,24 +307,27 @@ impl World {
         if self.checks.reads_judged && !self.plan.settings.clocks_are_sound {
             self.counts.see("read by a round, clocks as they like");
         }
-        self.ask_round(place, operation, must_apply);
-    }
-
-    /// The same for a read that must show what it must now.
-    pub fn ask_round_for(&mut self, place: usize, operation: u32) -> Option<Ticket> {
-        let must_apply = self.drive(place, Group::read_barrier)?;
-        self.ask_round(place, operation, must_apply)
-    }
-
-    fn ask_round(&mut self, place: usize, operation: u32, must_apply: Index) -> Option<Ticket> {
-        let process = self.machines[place].process.as_ref()?;
-        let ticket = Ticket(process.group.tickets_given() + 1);
-        self.checks.asks_read(self.machines[place].peer, ticket);
-        let given = self.drive(place, |group| {
-            group.ask_round(must_apply, Reader::Here(operation))
+        let given = self.tickets_given(place);
+        self.drive(place, |group| {
+            group.ask_round(must_apply, Reader::Here(operation));
         });
-        debug_assert_eq!(given, Some(ticket));
-        given
+        self.note_ticket(place, given);
+    }
+
+    /// How many tickets a group has given.
+    #[must_use]
+    pub fn tickets_given(&self, place: usize) -> u64 {
+        let process = self.machines[place].process.as_ref();
+        process.map_or(0, |process| process.group.tickets_given())
+    }
+
+    /// A read was asked for with the ticket that came behind these, if one was given.
+    pub fn note_ticket(&mut self, place: usize, given: u64) {
+        let last = self.tickets_given(place);
+        if last > given {
+            let peer = self.machines[place].peer;
+            self.checks.asks_read(peer, Ticket(last));
+        }
     }
 
     /// What the store is asked for this read.

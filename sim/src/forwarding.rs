@@ -6,7 +6,7 @@ use crate::network::Saying;
 use crate::queue::{MILLISECOND, Nanos};
 use crate::world::{Event, World};
 use bytes::Bytes;
-use quorumwire_control::{Peer, Ticket};
+use quorumwire_control::Peer;
 use quorumwire_group::{
     self as group, Driver as _, Effect, Follower, FollowerRead, ForwardKind, PassedOn, ReadState,
     SubmitOutcome,
@@ -82,12 +82,7 @@ impl World {
                     self.counts.see("write sent before others led");
                 }
                 group::take_request(&mut self.host(place), from, kind, bytes);
-                let process = self.machines[place].process.as_ref();
-                let now_given = process.map_or(given, |it| it.group.tickets_given());
-                if now_given > given {
-                    let peer = self.machines[place].peer;
-                    self.checks.asks_read(peer, Ticket(now_given));
-                }
+                self.note_ticket(place, given);
             }
             PassedOn::Reply(id, said, answer) => {
                 let returned = self.drive(place, |group| group.take_reply(from, id, said));

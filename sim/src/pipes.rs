@@ -5,7 +5,9 @@ use crate::machine::Origin;
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
 use quorumwire_control::Ticket;
-use quorumwire_group::{AnswerKind, Around, BeginRead, ReadState, ReadStep, Reader, SubmitOutcome};
+use quorumwire_group::{
+    AnswerKind, BeginRead, FirstRead, Ordered, ReadState, Reader, Row, SubmitOutcome,
+};
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_linearizability::history::{Answer, Operation};
 use std::collections::VecDeque;
@@ -20,9 +22,7 @@ const AGAIN: Nanos = 20 * MILLISECOND;
 pub struct Pipe {
     /// What was sent and is not taken on.
     unread: VecDeque<u32>,
-    slots: VecDeque<Slot>,
-    /// The index that it was last to be looked at again for.
-    awaited: Index,
+    slots: Row<Slot>,
     /// It is to be looked at.
     is_due: bool,
     /// When something was last answered, or sent.
@@ -38,38 +38,38 @@ struct Slot {
     told: Option<ServerReply>,
 }
 
+impl Ordered for Slot {
+    fn read_state(&self) -> Option<ReadState> {
+        self.state
+    }
+
+    fn read_state_mut(&mut self) -> Option<&mut ReadState> {
+        self.state.as_mut()
+    }
+
+    fn is_write(&self) -> bool {
+        self.state.is_none()
+    }
+
+    fn is_answered(&self) -> bool {
+        self.told.is_some()
+    }
+}
+
 impl Pipe {
-    fn write_waits(&self) -> bool {
-        self.slots.iter().any(|slot| slot.state.is_none())
+    /// The number of a request.
+    fn number_of(&self, operation: u32) -> Option<u64> {
+        let numbered = (self.slots.first_number()..).zip(self.slots.iter());
+        let mut of_this = numbered.filter(|(_, slot)| slot.operation == operation);
+        of_this.next().map(|(number, _)| number)
     }
+}
 
-    fn read_waits(&self) -> bool {
-        self.slots.iter().any(|slot| slot.state.is_some())
-    }
-
-    fn around(&self) -> Around {
-        let is_undecided = |slot: &Slot| slot.state.is_none() && slot.told.is_none();
-        Around {
-            write_behind: self.write_waits(),
-            undecided_write: self.slots.iter().any(is_undecided),
-        }
-    }
-
-    fn replace(&mut self, old: ReadState, new: ReadState) {
-        for slot in &mut self.slots {
-            if slot.state == Some(old) {
-                slot.state = Some(new);
-            }
-        }
-    }
-
-    /// Puts the reads at the front that wait for the same as the first into another state.
-    fn set_front_states(&mut self, new: ReadState) {
-        for slot in &mut self.slots {
-            match &mut slot.state {
-                Some(state @ ReadState::Gated(_)) => *state = new,
-                Some(_) | None => return,
-            }
+impl Pipe {
+    /// What the client is told once it is this request's turn.
+    fn tell(&mut self, number: u64, told: ServerReply) {
+        if let Some((slot, _)) = self.slots.with_number(number) {
+            slot.told.get_or_insert(told);
         }
     }
 }
@@ -113,7 +113,7 @@ impl World {
     /// What it waited for will not be: it says anew what it waits for.
     pub fn pipe_waits_no_more(&mut self, place: usize, burst: u32) {
         if let Some(pipe) = self.pipe(place, burst) {
-            pipe.awaited = Index(0);
+            pipe.slots.wait_anew();
         }
         self.attend_to_pipe(place, burst);
     }
@@ -121,7 +121,7 @@ impl World {
     /// Reads in this state begin anew.
     pub fn pipe_reads_anew(&mut self, place: usize, burst: u32, state: ReadState) {
         if let Some(pipe) = self.pipe(place, burst) {
-            pipe.replace(state, ReadState::ANEW);
+            pipe.slots.replace_states(state, ReadState::ANEW);
         }
         self.attend_to_pipe(place, burst);
     }
@@ -131,7 +131,8 @@ impl World {
         if let Some(burst) = self.burst_of(operation)
             && let Some(pipe) = self.pipe(place, burst)
         {
-            pipe.replace(ReadState::Asked(ticket), ReadState::Granted(index));
+            let granted = ReadState::Granted(index);
+            pipe.slots.replace_states(ReadState::Asked(ticket), granted);
         }
     }
 
@@ -144,26 +145,25 @@ impl World {
             let line = format!("client {burst} is to hear of {operation}: {told:?}");
             self.say(place, &line);
         }
-        let slots = self.pipe(place, burst).map(|pipe| &mut pipe.slots);
-        let of_this = |slot: &&mut Slot| slot.operation == operation;
         let unknown = AnswerKind::Refused(Reason::OutcomeUnknown);
+        let ends_reads = matches!(told, ServerReply::Unknown) && unknown.ends_reads_in_front();
         let mut ended = 0;
-        if let Some(slots) = slots
-            && matches!(told, ServerReply::Unknown)
-            && unknown.ends_reads_in_front()
+        if let Some(pipe) = self.pipe(place, burst)
+            && let Some(number) = pipe.number_of(operation)
         {
-            let in_front = slots.iter_mut().take_while(|it| it.operation != operation);
-            for read in in_front.filter(|it| it.state.is_some() && it.told.is_none()) {
-                read.told = Some(ServerReply::NotDone(None));
-                ended += 1;
+            let in_front = if ends_reads {
+                pipe.slots.open_reads_before(number)
+            } else {
+                Vec::new()
+            };
+            ended = in_front.len() as u64;
+            for read in in_front {
+                pipe.tell(read, ServerReply::NotDone(None));
             }
+            pipe.tell(number, told);
         }
         self.counts
             .see_many("read in front of a write with unknown outcome", ended);
-        let slots = self.pipe(place, burst).map(|pipe| &mut pipe.slots);
-        if let Some(slot) = slots.and_then(|slots| slots.iter_mut().find(of_this)) {
-            slot.told.get_or_insert(told);
-        }
         self.attend_to_pipe(place, burst);
     }
 
@@ -176,9 +176,14 @@ impl World {
         let Some(pipe) = self.pipe(place, burst) else {
             return;
         };
-        let in_front = pipe.slots.iter().take_while(|slot| slot.operation != write);
-        let reads = in_front.filter(|slot| slot.state.is_some() && slot.told.is_none());
-        let reads: Vec<u32> = reads.map(|slot| slot.operation).collect();
+        let Some(number) = pipe.number_of(write) else {
+            return;
+        };
+        let open = pipe.slots.open_reads_before(number);
+        let reads: Vec<u32> = open
+            .into_iter()
+            .filter_map(|read| Some(pipe.slots.with_number(read)?.0.operation))
+            .collect();
         for read in reads {
             self.counts.see("read answered before the write behind it");
             if let Some(told) = self.read_now(place, read) {
@@ -216,7 +221,7 @@ impl World {
         let Some(pipe) = self.pipe(place, burst) else {
             return false;
         };
-        let (behind_writes, behind_reads) = (pipe.write_waits(), pipe.read_waits());
+        let (behind_writes, behind_reads) = (pipe.slots.writes() > 0, pipe.slots.reads() > 0);
         let Some(operation) = pipe.unread.front().copied() else {
             return false;
         };
@@ -272,7 +277,7 @@ impl World {
         }
         if let Some(pipe) = self.pipe(place, burst) {
             pipe.unread.pop_front();
-            pipe.slots.push_back(Slot {
+            pipe.slots.push(Slot {
                 operation,
                 state,
                 told,
@@ -287,60 +292,47 @@ impl World {
         let Some(pipe) = self.pipe(place, burst) else {
             return false;
         };
-        let around = pipe.around();
-        let Some(front) = pipe.slots.front() else {
+        let Some(first) = pipe.slots.first() else {
             return false;
         };
-        let (operation, state) = (front.operation, front.state);
-        if let Some(told) = front.told {
-            pipe.slots.pop_front();
+        let operation = first.operation;
+        if let Some(told) = first.told {
+            pipe.slots.pop();
             pipe.moved_at = now;
             self.pipe_client_hears(burst, operation, told);
             return true;
         }
-        let Some(state) = state else {
+        if first.state.is_none() {
             return false;
-        };
+        }
+        let mut row = std::mem::take(&mut pipe.slots);
         let query = self.query_of(operation);
-        let step = self.drive(place, |group| group.read_step(state, around, &query));
-        let Some((stands, step)) = step else {
-            return false;
-        };
-        self.set_front_state(place, burst, stands);
-        match step {
-            ReadStep::Answer => {
+        let given = self.tickets_given(place);
+        let step = self.drive(place, |group| {
+            group.advance_read(&mut row, operation, true, &query)
+        });
+        if let Some(pipe) = self.pipe(place, burst) {
+            pipe.slots = row;
+        }
+        self.note_ticket(place, given);
+        match step.unwrap_or(FirstRead::Wait) {
+            FirstRead::Answer => {
                 let told = self.read_now(place, operation);
                 if let Some(told) = told {
                     self.pipe_hears(place, operation, told);
                 }
                 told.is_some()
             }
-            ReadStep::Refuse(_) => {
+            FirstRead::Refuse(_) => {
                 self.pipe_hears(place, operation, ServerReply::NotDone(None));
                 true
             }
-            ReadStep::Wait(index) => {
-                let pipe = self.pipe(place, burst);
-                let is_new =
-                    pipe.is_some_and(|pipe| std::mem::replace(&mut pipe.awaited, index) != index);
-                if is_new {
-                    self.drive(place, |group| {
-                        group.wait_for(index, Reader::Here(operation));
-                    });
-                }
-                false
-            }
-            ReadStep::AskRound => {
-                let ticket = self.ask_round_for(place, operation);
-                if let (Some(pipe), Some(ticket)) = (self.pipe(place, burst), ticket) {
-                    pipe.set_front_states(ReadState::Asked(ticket));
-                }
-                false
-            }
-            ReadStep::Forward => {
+            FirstRead::Forward => {
                 match self.send_to_leader(place, operation) {
                     Ok(number) => {
-                        self.set_front_state(place, burst, ReadState::Forwarded(number));
+                        if let Some(pipe) = self.pipe(place, burst) {
+                            pipe.slots.set_first_state(ReadState::Forwarded(number));
+                        }
                     }
                     Err(SubmitOutcome::Refused(_)) => {
                         self.pipe_hears(place, operation, ServerReply::NotDone(None));
@@ -351,14 +343,7 @@ impl World {
                 }
                 false
             }
-            ReadStep::Nothing => false,
-        }
-    }
-
-    fn set_front_state(&mut self, place: usize, burst: u32, state: ReadState) {
-        let pipe = self.pipe(place, burst);
-        if let Some(front) = pipe.and_then(|pipe| pipe.slots.front_mut()) {
-            front.state = Some(state);
+            FirstRead::Wait => false,
         }
     }
 
@@ -415,8 +400,12 @@ impl World {
         let given_up: Vec<u32> = process
             .pipes
             .extract_if(.., is_late)
-            .flat_map(|(_, pipe)| pipe.slots)
-            .map(|slot| slot.operation)
+            .flat_map(|(_, pipe)| {
+                pipe.slots
+                    .iter()
+                    .map(|slot| slot.operation)
+                    .collect::<Vec<_>>()
+            })
             .collect();
         if !given_up.is_empty() {
             let is_wanted = |reader: &Reader<u32>| !matches!(reader, Reader::Here(operation) if given_up.contains(operation));

@@ -11,7 +11,8 @@ use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
 use quorumwire_control::Now;
-use quorumwire_interfaces::{Index, counters};
+use quorumwire_group::Row;
+use quorumwire_interfaces::counters;
 use rustls::ServerConfig;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -139,27 +140,19 @@ pub struct Connection {
     pub swallow: usize,
     pub output: Vec<u8>,
     written: usize,
-    pub slots: VecDeque<Slot>,
-    /// Number of the first slot in `slots`.
-    pub first_slot: u64,
+    pub slots: Row<Slot>,
     /// Bytes of answers in `slots`.
     answers_bytes: usize,
     /// Lines of the reads in `slots`, one behind the other.
     lines: VecDeque<u8>,
     /// What those in `slots` are likely to cost that are on their way.
     work_waiting: usize,
-    /// Writes and reads among `slots`.
-    pub writes_waiting: usize,
-    /// See `writes_waiting`.
-    pub reads_waiting: usize,
     /// The next request can go nowhere now (no leader, no room): looked at again when that changes.
     pub stalled: bool,
     /// Since when it has waited for the same thing.
     wait: Option<Wait>,
     /// What can go nowhere is refused until something can: it has waited for long enough.
     pub must_refuse: bool,
-    /// The last index that it has asked to be looked at again for.
-    pub awaited: Index,
     /// The answer of the read at the front was cut for want of room.
     pub cut: bool,
     /// Keys of the reads among `slots`.
@@ -265,7 +258,7 @@ impl Connection {
 
     /// The number the next slot will get.
     pub fn next_slot(&self) -> u64 {
-        self.first_slot + self.slots.len() as u64
+        self.slots.next_number()
     }
 
     /// Its number among those that are open, and where it comes from and goes to.

@@ -2,7 +2,6 @@
 use super::budget::Purpose;
 use super::clients::AnswerKind;
 use super::core::{Group, Origin, Proposal, Reader};
-use super::reads;
 use super::service::Service;
 use super::{Server, answers, clock};
 use crate::admin::AdminError;
@@ -10,7 +9,9 @@ use bytes::Bytes;
 use quorumwire_control::{
     Engage, Entry, HardState, LeaveReason, Message, Peer, Refusal, RoleChange, Ticket,
 };
-use quorumwire_group::{self as group, AppliedCommand, Driver, FollowerRead, ForwardResult};
+use quorumwire_group::{
+    self as group, AppliedCommand, Driver, FollowerRead, ForwardResult, ReadState,
+};
 use quorumwire_interfaces::{DataPlane, Index, Lineage, Reason, ReplicaId, Term};
 use quorumwire_sessions::Outcome;
 use quorumwire_wire::Membership;
@@ -242,7 +243,8 @@ impl<S: Service> Driver for Server<S> {
         match reader {
             Reader::Client(id) => {
                 if let Some(connection) = self.clients.get(id) {
-                    reads::grant(connection, ticket, index);
+                    let granted = ReadState::Granted(index);
+                    (connection.slots).replace_states(ReadState::Asked(ticket), granted);
                 }
                 self.clients.attend(id);
             }
@@ -254,7 +256,7 @@ impl<S: Service> Driver for Server<S> {
         match reader {
             Reader::Client(id) => {
                 if let Some(connection) = self.clients.get(id) {
-                    reads::ask_again(connection, ticket);
+                    (connection.slots).replace_states(ReadState::Asked(ticket), ReadState::ANEW);
                 }
                 if !is_busy {
                     self.front.attend_later.push(id);
@@ -282,7 +284,7 @@ impl<S: Service> Driver for Server<S> {
         match reader {
             Reader::Client(id) => {
                 if let Some(connection) = self.clients.get(id) {
-                    connection.awaited = Index(0); // if it is to wait all the same, it says so anew
+                    connection.slots.wait_anew(); // if it is to wait all the same, it says so anew
                 }
                 self.clients.attend(id); // its gate says so
             }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use quorumwire_control::{Input, Peer};
 use quorumwire_group::{
     self as group, AnswerKind, Driver as _, Effect, Follower, GroupMessage, PassedOn,
-    REQUEST_TIMEOUT,
+    REQUEST_TIMEOUT, ReadState,
 };
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_wire::MemberRole;
@@ -141,7 +141,8 @@ impl<S: Service> Server<S> {
             return self.refuse_here(forward.origin, why);
         };
         if let Some(connection) = self.clients.get(id) {
-            reads::forward_again(connection, request);
+            let slots = &mut connection.slots;
+            slots.replace_states(ReadState::Forwarded(request), ReadState::ANEW);
         }
     }
 

@@ -1,17 +1,15 @@
 //! Reads that wait on a connection: answered out of the store here once that is allowed, by another leader,
 //! or just before the write behind them.
 use super::clients::{
-    AnswerKind, Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, SlotKind, Speaks,
+    AnswerKind, Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Slot, SlotKind, Speaks,
 };
-use super::core::{Core, Origin, Reader, RouteOutcome};
+use super::core::{Core, Origin, RouteOutcome};
 use super::front::Front;
 use super::kv::QueryForm;
 use super::service::{ReadLine, Service};
 use super::{Server, native};
-use quorumwire_control::Ticket;
-use quorumwire_group::Reader::Here;
-use quorumwire_group::{Around, ReadStep};
-use quorumwire_interfaces::{Index, Reason};
+use quorumwire_group::{FirstRead, Ordered as _};
+use quorumwire_interfaces::Reason;
 
 /// Where in a read its answer has come to.
 #[derive(Clone, Copy)]
@@ -34,7 +32,7 @@ impl<S: Service> Server<S> {
         let Some(connection) = self.clients.get(id) else {
             return;
         };
-        if connection.reads_waiting == 0 || slot_number == connection.first_slot {
+        if connection.slots.reads() == 0 || slot_number == connection.slots.first_number() {
             return;
         }
         if let Some(mut connection) = self.clients.take(id) {
@@ -53,41 +51,33 @@ fn keep_answers_before<S: Service>(
     slot_number: u64,
 ) -> usize {
     let mut kept_bytes = 0;
-    for number in connection.first_slot..slot_number {
+    for number in connection.slots.open_reads_before(slot_number) {
         let Some((slot, _)) = connection.slot_mut(number) else {
-            return kept_bytes;
+            continue;
         };
-        match (slot.kind, slot.answer.is_some()) {
-            (
-                SlotKind::Read {
-                    keys_done, form, ..
-                },
-                false,
-            ) => {
-                core.group.set_read_clock();
-                let line = &connection.line(number);
-                let read = ReadLine { line, form };
-                let mut answer = Vec::new();
-                match connection.speaks {
-                    Speaks::Native(_) => S::answer_at_once(core, read, &mut answer),
-                    Speaks::Memcached | Speaks::Redis(_) => {
-                        let origin = Origin::Client(connection.id, number);
-                        S::answer_now(core, origin, read, keys_done, &mut answer);
-                    }
-                }
-                kept_bytes += answer.len();
-                connection.keep_answer(number, AnswerKind::Answer, &answer);
+        let (keys_done, form) = match slot.kind {
+            SlotKind::Read {
+                keys_done, form, ..
+            } => (keys_done, form),
+            SlotKind::Write
+            | SlotKind::Asked
+            | SlotKind::Fixed(_)
+            | SlotKind::Stats(_)
+            | SlotKind::Quit => continue,
+        };
+        core.group.set_read_clock();
+        let line = &connection.line(number);
+        let read = ReadLine { line, form };
+        let mut answer = Vec::new();
+        match connection.speaks {
+            Speaks::Native(_) => S::answer_at_once(core, read, &mut answer),
+            Speaks::Memcached | Speaks::Redis(_) => {
+                let origin = Origin::Client(connection.id, number);
+                S::answer_now(core, origin, read, keys_done, &mut answer);
             }
-            (
-                SlotKind::Write
-                | SlotKind::Read { .. }
-                | SlotKind::Asked
-                | SlotKind::Fixed(_)
-                | SlotKind::Stats(_)
-                | SlotKind::Quit,
-                _,
-            ) => {}
         }
+        kept_bytes += answer.len();
+        connection.keep_answer(number, AnswerKind::Answer, &answer);
     }
     kept_bytes
 }
@@ -98,31 +88,15 @@ pub fn advance_read<S: Service>(
     core: &mut Core<S>,
     connection: &mut Connection,
     progress: ReadProgress,
-    state: ReadState,
 ) -> bool {
-    if state.waits_for_others() {
-        return false;
-    }
-    let around = Around {
-        write_behind: connection.writes_waiting > 0,
-        // Clients of the native protocol are promised no order.
-        undecided_write: !core.group.leads()
-            && connection.keeps_order()
-            && connection.has_undecided_write(),
-    };
-    let (line, _) = connection.front_line_and_output(progress.line_bytes);
-    let (now, step) = core.group.read_step(state, around, line);
-    if now != state {
-        set_front_state(connection, now);
-    }
-    match step {
-        ReadStep::Answer if !front.has_share(core.work_done()) => {
+    match connection.advance_front(&mut core.group, progress.line_bytes) {
+        FirstRead::Answer if !front.has_share(core.work_done()) => {
             connection.cut = true; // goes on in a later turn
             false
         }
-        ReadStep::Answer => {
+        FirstRead::Answer => {
             // A write that waits behind it leaves no choice: then all of it.
-            let room = if connection.writes_waiting > 0 {
+            let room = if connection.slots.writes() > 0 {
                 usize::MAX
             } else {
                 OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
@@ -134,36 +108,24 @@ pub fn advance_read<S: Service>(
                 }
             }
         }
-        ReadStep::Refuse(reason) => {
+        FirstRead::Refuse(reason) => {
             refuse_front(connection, reason, "");
             front.attend_later.push(connection.id);
             false
         }
-        ReadStep::Wait(index) => {
-            if connection.awaited != index {
-                connection.awaited = index;
-                (core.group).wait_for(index, Here(Reader::Client(connection.id)));
-            }
-            false
-        }
-        ReadStep::AskRound => {
-            let must_apply = core.group.read_barrier();
-            let reader = Here(Reader::Client(connection.id));
-            let ticket = core.group.ask_round(must_apply, reader);
-            set_read_states(connection, ReadState::Asked(ticket));
-            false
-        }
-        ReadStep::Nothing => false,
-        ReadStep::Forward => {
+        FirstRead::Wait => false,
+        FirstRead::Forward => {
             if progress.keys_at_once < u32::MAX && connection.output_waiting() >= OUTPUT_BYTES_MAX {
                 connection.cut = true;
                 return false;
             }
-            let slot_number = connection.first_slot;
+            let slot_number = connection.slots.first_number();
             let (line, _) = connection.front_line_and_output(progress.line_bytes);
             let line = S::line_to_forward(progress, line);
             match core.forward_read(Origin::Client(connection.id, slot_number), &line) {
-                Ok(request) => set_front_state(connection, ReadState::Forwarded(request)),
+                Ok(request) => connection
+                    .slots
+                    .set_first_state(ReadState::Forwarded(request)),
                 Err(RouteOutcome::Refused(reason, instead)) => {
                     refuse_front(connection, reason, &instead);
                     front.attend_later.push(connection.id);
@@ -208,34 +170,8 @@ pub fn forward_in_parts(connection: &mut Connection, slot_number: u64) {
     }
 }
 
-/// Puts the front read, and those right behind it that wait for the same, into `state`.
-fn set_read_states(connection: &mut Connection, new: ReadState) {
-    for slot in &mut connection.slots {
-        match &mut slot.kind {
-            SlotKind::Read {
-                state: state @ ReadState::Gated(_),
-                ..
-            } => *state = new,
-            SlotKind::Read { .. }
-            | SlotKind::Write
-            | SlotKind::Asked
-            | SlotKind::Fixed(_)
-            | SlotKind::Stats(_)
-            | SlotKind::Quit => return,
-        }
-    }
-}
-
-pub fn set_front_state(connection: &mut Connection, new: ReadState) {
-    if let Some(slot) = connection.slots.front_mut()
-        && let SlotKind::Read { state, .. } = &mut slot.kind
-    {
-        *state = new;
-    }
-}
-
 fn refuse_front(connection: &mut Connection, reason: Reason, instead: &str) {
-    let front = connection.first_slot;
+    let front = connection.slots.first_number();
     connection.keep_answer(front, AnswerKind::Refused(reason), instead.as_bytes());
 }
 
@@ -243,56 +179,18 @@ fn refuse_front(connection: &mut Connection, reason: Reason, instead: &str) {
 /// front. If there is nothing in front, its next request is that can go nowhere.
 pub fn refuse_waiting(connection: &mut Connection) -> bool {
     connection.must_refuse |= connection.slots.is_empty();
-    let is_read = |kind: SlotKind| matches!(kind, SlotKind::Read { .. });
-    if !connection
-        .slots
-        .front()
-        .is_some_and(|slot| is_read(slot.kind))
-    {
+    let first = connection.slots.first();
+    if first.and_then(Slot::read_state).is_none() {
         return false;
     }
     refuse_in_front(connection, connection.next_slot());
-    connection.awaited = Index(0);
+    connection.slots.wait_anew();
     true
 }
 
 /// Refuses the reads that wait in front of this slot.
 pub fn refuse_in_front(connection: &mut Connection, upto: u64) {
-    let is_read = |kind: SlotKind| matches!(kind, SlotKind::Read { .. });
-    for number in connection.first_slot..upto {
-        let slot = connection.slot_mut(number);
-        if slot.is_some_and(|(slot, _)| is_read(slot.kind) && slot.answer.is_none()) {
-            connection.keep_answer(number, AnswerKind::Refused(Reason::NoLeader), b"");
-        }
-    }
-}
-
-/// The read index round with this ticket has come back: the reads that waited for it may be answered
-/// once `index` is applied.
-pub fn grant(connection: &mut Connection, ticket: Ticket, index: Index) {
-    replace_states(
-        connection,
-        ReadState::Asked(ticket),
-        ReadState::Granted(index),
-    );
-}
-
-/// The read index round with this ticket failed: the reads that waited for it begin anew.
-pub fn ask_again(connection: &mut Connection, ticket: Ticket) {
-    replace_states(connection, ReadState::Asked(ticket), ReadState::ANEW);
-}
-
-/// A forwarded read got no answer, and may be sent anew: it changes nothing.
-pub fn forward_again(connection: &mut Connection, request: u64) {
-    replace_states(connection, ReadState::Forwarded(request), ReadState::ANEW);
-}
-
-fn replace_states(connection: &mut Connection, old: ReadState, new: ReadState) {
-    for slot in &mut connection.slots {
-        if let SlotKind::Read { state, .. } = &mut slot.kind
-            && *state == old
-        {
-            *state = new;
-        }
+    for number in connection.slots.open_reads_before(upto) {
+        connection.keep_answer(number, AnswerKind::Refused(Reason::NoLeader), b"");
     }
 }

@@ -137,8 +137,8 @@ impl<S: Service> Server<S> {
             SlotKind::Fixed(_) | SlotKind::Stats(_) | SlotKind::Quit => return,
         }
         let waits = |slot: &Slot| slot.kind == SlotKind::Write && slot.answer.is_none();
-        let is_next_due = connection.slots.front().is_some_and(|front| !waits(front));
-        if is_next_due && connection.writes_waiting > 0 {
+        let is_next_due = connection.slots.first().is_some_and(|front| !waits(front));
+        if is_next_due && connection.slots.writes() > 0 {
             // The next entry may be a write behind a read: answer the read before it is applied.
             if let Some(mut connection) = self.clients.take(id) {
                 self.front.begin_share(self.core.work_done());
@@ -324,14 +324,14 @@ pub fn take_read<S: Service>(
     // A read of the other protocols shows the connection's writes before it. The native protocol promises no
     // such order: its requests have numbers, and who wants a query to show a command waits for the answer, as
     // it must where the two go over different connections.
-    let behind_writes = connection.writes_waiting > 0 && connection.keeps_order();
+    let behind_writes = connection.slots.writes() > 0 && connection.keeps_order();
     let begin = core.group.begin_read(behind_writes);
     if let BeginRead::Here(state) = begin {
         connection.must_refuse = false;
         connection.push_read_line(read, keys, state);
         return true;
     }
-    if connection.reads_waiting >= FORWARDED_READS_MAX {
+    if connection.slots.reads() >= FORWARDED_READS_MAX {
         return false; // each may be answered by as much as a message holds
     }
     if connection.keys_waiting >= KEYS_OF_A_SEARCH as usize {
@@ -415,7 +415,7 @@ pub fn advance<S: Service>(front: &mut Front, core: &mut Core<S>, connection: &m
                     keys,
                     keys_done,
                     keys_at_once,
-                    state,
+                    state: _,
                 },
                 None,
             ) => {
@@ -426,7 +426,7 @@ pub fn advance<S: Service>(front: &mut Front, core: &mut Core<S>, connection: &m
                     keys_at_once,
                     form,
                 };
-                if !advance_read(front, core, connection, place, state) {
+                if !advance_read(front, core, connection, place) {
                     return;
                 }
             }

@@ -298,7 +298,7 @@ fn expensive_writes_of_many_connections_wait_for_each_other() {
     connection.must_refuse = true;
     host.serve_all(ids[6]);
     let connection = host.clients.get(ids[6]).unwrap();
-    let told = connection.slots.front().map(|slot| slot.answer.clone());
+    let told = connection.slots.first().map(|slot| slot.answer.clone());
     assert!(told.is_none() && connection.output_waiting() > 0);
 }
 
@@ -317,7 +317,7 @@ fn a_long_answer_is_asked_for_in_ever_smaller_parts() {
             keys_at_once,
             form,
             ..
-        } = connection.slots.front().unwrap().kind
+        } = connection.slots.first().unwrap().kind
         else {
             panic!("no read");
         };

@@ -109,7 +109,7 @@ pub trait Service: Default + Sized + 'static {
 
     /// The leader's answer for some keys of the read at the front, whose line was made shorter.
     fn take_part(connection: &mut Connection, answer: &[u8]) {
-        let front = connection.first_slot;
+        let front = connection.slots.first_number();
         connection.keep_answer(front, AnswerKind::Answer, answer);
     }
 

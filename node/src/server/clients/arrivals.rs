@@ -8,7 +8,7 @@ use super::{
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 use quorumwire_control::Now;
-use quorumwire_interfaces::Index;
+use quorumwire_group::Row;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -295,17 +295,13 @@ impl Clients {
             swallow: 0,
             output: Vec::new(),
             written: 0,
-            slots: VecDeque::new(),
-            first_slot: 0,
+            slots: Row::default(),
             answers_bytes: 0,
             lines: VecDeque::new(),
             work_waiting: 0,
-            writes_waiting: 0,
-            reads_waiting: 0,
             stalled: false,
             wait: None,
             must_refuse: false,
-            awaited: Index(0),
             cut: false,
             keys_waiting: 0,
             readable: true,

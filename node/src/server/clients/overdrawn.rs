@@ -23,7 +23,7 @@ impl Connection {
         work: usize,
     ) {
         self.push_read_line(read, keys, ReadState::Forwarded(request));
-        if let Some(slot) = self.slots.back_mut() {
+        if let Some(slot) = self.slots.last_mut() {
             slot.work = u32::try_from(work).unwrap_or(u32::MAX);
             self.work_waiting += slot.work as usize;
         }

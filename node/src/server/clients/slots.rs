@@ -2,10 +2,11 @@
 use super::Speaks;
 use super::{Connection, LINES_BYTES_MAX};
 use crate::server::answers;
+use crate::server::core::{Group, Reader};
 use crate::server::kv::{self, QueryForm, RedisClient, Statistics};
 use crate::server::service::ReadLine;
-use quorumwire_group::{AnswerKind, ReadState};
-use quorumwire_interfaces::Reason;
+use quorumwire_group::{AnswerKind, FirstRead, Ordered, ReadState};
+use quorumwire_interfaces::{Application, Reason};
 
 /// A request that waits for its answer.
 #[derive(Debug)]
@@ -90,12 +91,11 @@ impl Connection {
 
     fn push_slot(&mut self, slot: Slot) {
         self.work_waiting += slot.work as usize;
-        self.writes_waiting += usize::from(slot.kind == SlotKind::Write);
         self.answers_bytes += slot.answer.as_ref().map_or(0, |answer| answer.len());
         if let Some(native) = self.native_mut() {
             native.took_on();
         }
-        self.slots.push_back(slot);
+        self.slots.push(slot);
     }
 
     /// Writes the answer to the request at the front, in the words of the client's protocol.
@@ -123,7 +123,6 @@ impl Connection {
     pub fn push_read_line(&mut self, read: ReadLine<'_>, keys: u32, state: ReadState) {
         let ReadLine { line, form } = read;
         self.lines.extend(line);
-        self.reads_waiting += 1;
         self.keys_waiting += keys as usize;
         let line_bytes = u32::try_from(line.len()).expect("no line is longer than a command");
         let kind = SlotKind::Read {
@@ -146,7 +145,7 @@ impl Connection {
     /// The line of the read with this number.
     pub fn line(&self, number: u64) -> Vec<u8> {
         let mut begin = 0;
-        for (slot, at) in self.slots.iter().zip(self.first_slot..) {
+        for (slot, at) in self.slots.iter().zip(self.slots.first_number()..) {
             if let SlotKind::Read { line_bytes, .. } = slot.kind {
                 let end = begin + line_bytes as usize;
                 if at == number {
@@ -158,10 +157,15 @@ impl Connection {
         Vec::new()
     }
 
-    /// Whether a write is not answered yet.
-    pub fn has_undecided_write(&self) -> bool {
-        let mut slots = self.slots.iter();
-        self.writes_waiting > 0 && slots.any(|it| it.kind == SlotKind::Write && it.answer.is_none())
+    /// How the read at the front gets on, whose line has so many bytes.
+    pub fn advance_front<A: Application>(
+        &mut self,
+        group: &mut Group<A>,
+        line_bytes: u32,
+    ) -> FirstRead {
+        let keeps_order = self.keeps_order();
+        let line = &self.lines.make_contiguous()[..line_bytes as usize];
+        group.advance_read(&mut self.slots, Reader::Client(self.id), keeps_order, line)
     }
 
     /// Keeps the answer of the slot with this number until its turn comes.
@@ -177,7 +181,7 @@ impl Connection {
 
     /// What the front slot holds; the slot itself stays, without its answer.
     pub fn take_front(&mut self) -> Option<Slot> {
-        let slot = self.slots.front_mut()?;
+        let slot = self.slots.first_mut()?;
         let taken = Slot {
             kind: slot.kind,
             answer: slot.answer.take(),
@@ -191,48 +195,73 @@ impl Connection {
 
     /// Takes the front slot off.
     pub fn pop_slot(&mut self) {
-        let Some(slot) = self.slots.pop_front() else {
+        let Some(slot) = self.slots.pop() else {
             return;
         };
-        self.first_slot += 1;
         self.work_waiting -= slot.work as usize;
         self.answers_bytes -= slot.answer.map_or(0, |answer| answer.len());
         if let Some(native) = self.native_mut() {
             native.done_with_front();
         }
-        match slot.kind {
-            SlotKind::Read {
-                line_bytes, keys, ..
-            } => {
-                self.lines.drain(..line_bytes as usize);
-                self.reads_waiting -= 1;
-                self.keys_waiting -= keys as usize;
-            }
-            SlotKind::Write => self.writes_waiting -= 1,
-            SlotKind::Asked | SlotKind::Fixed(_) | SlotKind::Stats(_) | SlotKind::Quit => {}
-        }
-    }
-
-    /// The read at the front goes on as a write.
-    pub fn make_front_a_write(&mut self) {
-        let Some(slot) = self.slots.front_mut() else {
-            return;
-        };
         if let SlotKind::Read {
             line_bytes, keys, ..
         } = slot.kind
         {
-            slot.kind = SlotKind::Write;
-            self.lines.drain(..line_bytes as usize);
-            self.reads_waiting -= 1;
-            self.keys_waiting -= keys as usize;
-            self.writes_waiting += 1;
+            self.drop_front_line(line_bytes, keys);
+        }
+    }
+
+    fn drop_front_line(&mut self, line_bytes: u32, keys: u32) {
+        self.lines.drain(..line_bytes as usize);
+        self.keys_waiting -= keys as usize;
+    }
+
+    /// The read at the front goes on as a write.
+    pub fn make_front_a_write(&mut self) {
+        let front = self.slots.first().map(|slot| slot.kind);
+        if let Some(SlotKind::Read {
+            line_bytes, keys, ..
+        }) = front
+        {
+            self.slots.change_first(|slot| slot.kind = SlotKind::Write);
+            self.drop_front_line(line_bytes, keys);
         }
     }
 
     /// The slot with this number, and whether it is the front one.
     pub fn slot_mut(&mut self, number: u64) -> Option<(&mut Slot, bool)> {
-        let place = usize::try_from(number.checked_sub(self.first_slot)?).ok()?;
-        Some((self.slots.get_mut(place)?, place == 0))
+        self.slots.with_number(number)
+    }
+}
+
+impl Ordered for Slot {
+    fn read_state(&self) -> Option<ReadState> {
+        match self.kind {
+            SlotKind::Read { state, .. } => Some(state),
+            SlotKind::Write
+            | SlotKind::Asked
+            | SlotKind::Fixed(_)
+            | SlotKind::Stats(_)
+            | SlotKind::Quit => None,
+        }
+    }
+
+    fn read_state_mut(&mut self) -> Option<&mut ReadState> {
+        match &mut self.kind {
+            SlotKind::Read { state, .. } => Some(state),
+            SlotKind::Write
+            | SlotKind::Asked
+            | SlotKind::Fixed(_)
+            | SlotKind::Stats(_)
+            | SlotKind::Quit => None,
+        }
+    }
+
+    fn is_write(&self) -> bool {
+        self.kind == SlotKind::Write
+    }
+
+    fn is_answered(&self) -> bool {
+        self.answer.is_some()
     }
 }

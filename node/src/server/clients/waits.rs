@@ -30,7 +30,7 @@ impl Connection {
         if is_nothing || self.cut {
             return None;
         }
-        let keys_done = match self.slots.front().map(|slot| slot.kind) {
+        let keys_done = match self.slots.first().map(|slot| slot.kind) {
             Some(SlotKind::Read { keys_done, .. }) => keys_done,
             Some(
                 SlotKind::Write
@@ -41,7 +41,7 @@ impl Connection {
             )
             | None => 0,
         };
-        let slot = self.first_slot;
+        let slot = self.slots.first_number();
         Some(Front { slot, keys_done })
     }
 

@@ -61,8 +61,8 @@ impl Core {
 
 /// Answers the meta read at the front, whose line is that of `read`. True: it is answered whole.
 pub fn answer_front(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
-    let origin = Origin::Client(connection.id, connection.first_slot);
-    let may_write = connection.writes_waiting == 0;
+    let origin = Origin::Client(connection.id, connection.slots.first_number());
+    let may_write = connection.slots.writes() == 0;
     match core.answer_meta_read(origin, read, may_write, &mut connection.output) {
         MetaRead::Answered => true,
         MetaRead::Written(RouteOutcome::Pending) => {

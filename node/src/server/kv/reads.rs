@@ -112,7 +112,7 @@ pub fn answer_front(
         return true;
     }
     connection.cut = true;
-    if let Some(slot) = connection.slots.front_mut()
+    if let Some(slot) = connection.slots.first_mut()
         && let SlotKind::Read {
             keys_done: done, ..
         } = &mut slot.kind
@@ -138,7 +138,7 @@ pub fn put_read_answer(
 
 /// The leader's answer for some keys of the read at the front.
 pub fn take_part(connection: &mut Connection, answer: &[u8]) {
-    let Some(slot) = connection.slots.front_mut() else {
+    let Some(slot) = connection.slots.first_mut() else {
         return;
     };
     let SlotKind::Read {
@@ -153,7 +153,7 @@ pub fn take_part(connection: &mut Connection, answer: &[u8]) {
         return;
     };
     let Some(items) = answer.strip_suffix(reply::END) else {
-        let front = connection.first_slot;
+        let front = connection.slots.first_number();
         connection.keep_answer(front, AnswerKind::Answer, answer); // an error: it is the answer to all
         return;
     };

@@ -14,7 +14,7 @@ pub use hello::too_many_connections;
 use super::clients::{AnswerKind, Connection, ReadState, SlotKind, Speaks};
 use super::core::{Core, Origin};
 use super::front::Front;
-use super::reads::{ReadProgress, set_front_state};
+use super::reads::ReadProgress;
 use super::requests::{self, Taken, UNKNOWN_CLIENT_BYTES_MAX};
 use super::security::say_tls;
 use super::service::{AnswerTime, ReadLine, Service};
@@ -230,12 +230,12 @@ pub fn answer_query<S: Service>(
         return false;
     }
     let mut text = Vec::new();
-    let origin = Origin::Client(connection.id, connection.first_slot);
+    let origin = Origin::Client(connection.id, connection.slots.first_number());
     let before = core.counted_by_application();
     let (line, _) = connection.front_line_and_output(progress.line_bytes);
     let form = progress.form;
     if S::answer_query(core, origin, ReadLine { line, form }, &mut text) == AnswerTime::Later {
-        set_front_state(connection, ReadState::UnderWay);
+        connection.slots.set_first_state(ReadState::UnderWay);
         return false;
     }
     core.count_unless_counted(before);

@@ -137,7 +137,7 @@ pub fn wait(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         answer(connection, refusal.to_vec());
         return true;
     }
-    if connection.writes_waiting > 0 {
+    if connection.slots.writes() > 0 {
         return false;
     }
     let timeout = number(2).and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);

@@ -113,7 +113,7 @@ fn config(
 
 /// Asks for what the writes before it may change. False: it must be offered again, once they are answered.
 fn look(core: &mut Core, connection: &mut Connection, ask: ServerQuestion) -> bool {
-    connection.writes_waiting == 0 && push(core, connection, ask)
+    connection.slots.writes() == 0 && push(core, connection, ask)
 }
 
 /// What needs little but the command: when a snapshot was taken, and what is applied.

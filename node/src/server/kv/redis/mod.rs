@@ -16,7 +16,7 @@ use crate::accounts::DEFAULT_NAME;
 use crate::server::clients::{AnswerKind, Connection, ReadState, SlotKind};
 use crate::server::core::Origin;
 use crate::server::front::Front;
-use crate::server::reads::{ReadProgress, set_front_state};
+use crate::server::reads::ReadProgress;
 use crate::server::requests::{self, KEYS_OF_A_SEARCH, Taken, UNKNOWN_CLIENT_BYTES_MAX};
 use crate::server::service::{AnswerTime, ReadLine};
 use quorumwire_control::Now;
@@ -350,15 +350,15 @@ pub fn answer_read(
         connection.cut = true;
         return false;
     }
-    let quiet = connection.slots.front().is_some_and(|slot| slot.quiet);
+    let quiet = connection.slots.first().is_some_and(|slot| slot.quiet);
     let is_plain = !quiet && !state(connection).watched.is_asked();
-    let origin = Origin::Client(connection.id, connection.first_slot);
+    let origin = Origin::Client(connection.id, connection.slots.first_number());
     let (line, output) = connection.front_line_and_output(progress.line_bytes);
     let query = Query::of(progress.form, line);
     let mut text = Vec::new();
     let out = if is_plain { output } else { &mut text };
     if core.answer_query(origin, &query, out) == AnswerTime::Later {
-        set_front_state(connection, ReadState::UnderWay);
+        connection.slots.set_first_state(ReadState::UnderWay);
         return false;
     }
     if is_plain {
