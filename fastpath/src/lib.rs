@@ -1,6 +1,6 @@
 //! The common case. `include/` holds the step in freestanding C, which every plane compiles; this crate
 //! calls it and wraps the plane in ordinary memory around it. No I/O, clock or randomness.
-mod asking;
+mod client_packets;
 #[allow(clippy::pedantic)]
 #[rustfmt::skip]
 #[path = "generated/checks.rs"]
@@ -27,8 +27,10 @@ mod step;
 #[path = "generated/store.rs"]
 pub mod store;
 
-pub use asking::{ClientPackets, PIECE_BYTES_MAX, PacketAnswer, REQUEST_BYTES_MAX, Request};
 pub use checks::Mutant;
+pub use client_packets::{
+    ClientPackets, PIECE_BYTES_MAX, PacketAnswer, REQUEST_BYTES_MAX, Request,
+};
 pub use counters::{Counters, ReasonCounters};
 pub use endpoint::{address_of, address_of_peer, endpoint_at};
 pub use engine::{Engine, Options, Outbox, Sink, shown, window_max};

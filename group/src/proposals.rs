@@ -22,7 +22,7 @@ pub struct Proposal<O> {
 impl<O> Proposal<O> {
     /// Its place in the log.
     #[must_use]
-    pub const fn place(&self) -> (Index, u16) {
+    pub const fn log_position(&self) -> (Index, u16) {
         (self.index, self.position)
     }
 }
@@ -61,13 +61,13 @@ impl<O> Proposals<O> {
     /// One more waits. What clients ask through the plane and what was submitted to it come to light in
     /// different orders.
     pub fn insert(&mut self, proposal: Proposal<O>) {
-        let is_last = |last: &Proposal<O>| last.place() < proposal.place();
+        let is_last = |last: &Proposal<O>| last.log_position() < proposal.log_position();
         if self.of_term.back().is_none_or(is_last) {
             return self.of_term.push_back(proposal);
         }
         let at = self
             .of_term
-            .partition_point(|other| other.place() < proposal.place());
+            .partition_point(|other| other.log_position() < proposal.log_position());
         self.of_term.insert(at, proposal);
     }
 
@@ -208,7 +208,7 @@ mod tests {
             assert!(settled.unknown.is_empty());
             for position in 0..positions {
                 let found = settled.take_own(position).expect("it waits");
-                assert_eq!(found.place(), (Index(index), position));
+                assert_eq!(found.log_position(), (Index(index), position));
             }
             assert!(settled.own.is_empty());
         }

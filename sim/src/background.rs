@@ -16,36 +16,36 @@ const HAND_OVER_FULL_INTERVAL: Nanos = SECOND;
 
 impl World {
     /// The disk has done something, or cannot.
-    pub fn log_has_news(&mut self, place: usize) {
-        let Some(process) = &mut self.machines[place].process else {
+    pub fn log_has_news(&mut self, machine: usize) {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         let journal = &mut process.journal;
         if journal.persisted != journal.told {
             journal.told = journal.persisted;
             let ticket = Ticket(journal.persisted);
-            self.step(place, Input::Persisted(ticket));
+            self.step(machine, Input::Persisted(ticket));
         }
     }
 
     /// The disk does what was begun.
-    pub fn log_done(&mut self, place: usize) {
-        if self.dies_in_write(place) {
+    pub fn log_done(&mut self, machine: usize) {
+        if self.dies_in_write(machine) {
             return;
         }
-        let machine = &mut self.machines[place];
-        let Some(process) = &mut machine.process else {
+        let it = &mut self.machines[machine];
+        let Some(process) = &mut it.process else {
             return;
         };
         if !process.journal.writing {
             return; // it was done earlier than planned
         }
         let was_full = process.group.is_full;
-        match process.journal.write(&mut machine.durable) {
+        match process.journal.write(&mut it.durable) {
             WriteOutcome::Done => {
                 process.group.is_full = false;
-                self.reached(place, Moment::Persisted);
-                self.arrive(place, Arrival::Log);
+                self.reached(machine, Moment::Persisted);
+                self.arrive(machine, Arrival::Log);
             }
             WriteOutcome::Full => {
                 process.group.is_full = true;
@@ -53,20 +53,21 @@ impl World {
                     self.counts.hit(Class::F14DiskFull);
                 }
                 let wait = self.random.between(20, 200) * MILLISECOND;
-                let run = machine.run;
-                self.queue.set(self.now + wait, Event::LogDone(place, run));
-                self.hand_over_if_full(place);
+                let run = it.run;
+                self.queue
+                    .set(self.now + wait, Event::LogDone(machine, run));
+                self.hand_over_if_full(machine);
             }
             WriteOutcome::Failed(problem) => {
                 let line = format!("the log failed: {problem}");
-                self.say(place, &line);
-                self.log_failed(place);
+                self.say(machine, &line);
+                self.log_failed(machine);
             }
         }
     }
 
-    fn hand_over_if_full(&mut self, place: usize) {
-        let Some(process) = &mut self.machines[place].process else {
+    fn hand_over_if_full(&mut self, machine: usize) {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         let is_too_soon = |at: Nanos| self.now - at < HAND_OVER_FULL_INTERVAL;
@@ -81,19 +82,19 @@ impl World {
         }
         process.handed_over_full_at = Some(self.now);
         let ticket = process.group.next_ticket();
-        self.step(place, Input::Transfer(ticket, None));
-        self.carry_out_all(place);
-        self.plan_ahead(place);
+        self.step(machine, Input::Transfer(ticket, None));
+        self.carry_out_all(machine);
+        self.plan_ahead(machine);
     }
 
     /// Hands work to the snapshot threads.
-    pub fn snapshot_work(&mut self, place: usize, job: SnapshotJob) {
+    pub fn snapshot_work(&mut self, machine: usize, job: SnapshotJob) {
         let now = self.now;
         let took = self.random.between(50, 2_000) * MICROSECOND;
-        let machine = &mut self.machines[place];
-        let run = machine.run;
-        let stalled_until = machine.stalled_until;
-        let Some(process) = &mut machine.process else {
+        let it = &mut self.machines[machine];
+        let run = it.run;
+        let stalled_until = it.stalled_until;
+        let Some(process) = &mut it.process else {
             return;
         };
         let begins = match job {
@@ -107,13 +108,13 @@ impl World {
         let number = process.next_job;
         process.next_job += 1;
         process.jobs.insert(number, job);
-        let event = Event::SnapshotDone(place, run, number);
+        let event = Event::SnapshotDone(machine, run, number);
         self.queue.set(begins + took, event);
     }
 
     /// Takes a snapshot of what is applied, unless one is being taken.
-    pub fn take_snapshot(&mut self, place: usize) {
-        let Some(process) = &mut self.machines[place].process else {
+    pub fn take_snapshot(&mut self, machine: usize) {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         let Some(meta) = (!process.taking)
@@ -132,16 +133,16 @@ impl World {
         };
         process.taking = true;
         let frozen = process.group.store.freeze();
-        self.snapshot_work(place, SnapshotJob::Take(head, meta, frozen));
+        self.snapshot_work(machine, SnapshotJob::Take(head, meta, frozen));
     }
 
     /// A snapshot thread does its work.
-    pub fn snapshot_done(&mut self, place: usize, number: u32) {
-        if self.dies_in_write(place) {
+    pub fn snapshot_done(&mut self, machine: usize, number: u32) {
+        if self.dies_in_write(machine) {
             return;
         }
-        let machine = &mut self.machines[place];
-        let Some(process) = &mut machine.process else {
+        let it = &mut self.machines[machine];
+        let Some(process) = &mut it.process else {
             return;
         };
         let Some(job) = process.jobs.remove(&number) else {
@@ -155,12 +156,10 @@ impl World {
         let event = process.work(job);
         match &event {
             SnapshotEvent::Taken(Some(meta)) => {
-                machine.durable.covered((meta.last_index, meta.last_term));
+                it.durable.covered((meta.last_index, meta.last_term));
             }
             SnapshotEvent::Installed(_, Some((meta, _))) => {
-                machine
-                    .durable
-                    .begin_behind((meta.last_index, meta.last_term));
+                it.durable.begin_behind((meta.last_index, meta.last_term));
             }
             SnapshotEvent::Taken(None)
             | SnapshotEvent::Installed(_, None)
@@ -172,30 +171,30 @@ impl World {
             SnapshotEvent::Answer(_) => None,
         };
         if let Some(moment) = moment {
-            self.reached(place, moment);
-            self.die_if_doomed(place);
+            self.reached(machine, moment);
+            self.die_if_doomed(machine);
         }
-        self.arrive(place, Arrival::Snapshot(event));
+        self.arrive(machine, Arrival::Snapshot(event));
     }
 
     /// A snapshot thread has finished something.
-    pub fn take_snapshot_event(&mut self, place: usize, event: SnapshotEvent) {
+    pub fn take_snapshot_event(&mut self, machine: usize, event: SnapshotEvent) {
         let now = self.now;
-        let Some(process) = &mut self.machines[place].process else {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         match event {
             SnapshotEvent::Taken(Some(meta)) => {
                 process.taking = false;
                 process.snapshot_retry_at = None;
-                self.snapshot_taken(place, meta);
+                self.snapshot_taken(machine, meta);
             }
             SnapshotEvent::Taken(None) => {
                 process.taking = false;
                 process.snapshot_retry_at = Some(now + SNAPSHOT_RETRY);
                 self.counts.see("snapshot failed");
             }
-            SnapshotEvent::Answer(input) => self.step(place, input),
+            SnapshotEvent::Answer(input) => self.step(machine, input),
             SnapshotEvent::Installed(last_index, result) => {
                 let meta = result.map(|(meta, store)| {
                     let is_older = process.group.store.inner().is_older;
@@ -212,28 +211,33 @@ impl World {
                     process.group.bytes_since_snapshot = 0;
                     meta
                 });
-                self.snapshot_installed(place, last_index, meta);
+                self.snapshot_installed(machine, last_index, meta);
             }
         }
     }
 
-    fn snapshot_taken(&mut self, place: usize, meta: SnapshotMeta) {
+    fn snapshot_taken(&mut self, machine: usize, meta: SnapshotMeta) {
         let last_index = meta.last_index;
         self.counts.see("snapshot taken");
-        self.step(place, Input::SnapshotTaken(meta));
-        let machine = &mut self.machines[place];
-        if let Some(process) = &mut machine.process {
+        self.step(machine, Input::SnapshotTaken(meta));
+        let it = &mut self.machines[machine];
+        if let Some(process) = &mut it.process {
             process.journal.compact(last_index);
         }
     }
 
-    fn snapshot_installed(&mut self, place: usize, last_index: Index, meta: Option<SnapshotMeta>) {
-        let machine = &mut self.machines[place];
-        let peer = machine.peer;
+    fn snapshot_installed(
+        &mut self,
+        machine: usize,
+        last_index: Index,
+        meta: Option<SnapshotMeta>,
+    ) {
+        let it = &mut self.machines[machine];
+        let peer = it.peer;
         if meta.is_none() {
             self.counts.see("snapshot not installed");
         }
-        if let (Some(meta), Some(process)) = (&meta, &machine.process) {
+        if let (Some(meta), Some(process)) = (&meta, &it.process) {
             self.counts.see("snapshot installed");
             let (known, _) = process
                 .group
@@ -250,9 +254,9 @@ impl World {
             }
         }
         let installed = meta.is_some();
-        self.step(place, Input::SnapshotInstalled { last_index, meta });
-        let machine = &mut self.machines[place];
-        if let Some(process) = &mut machine.process
+        self.step(machine, Input::SnapshotInstalled { last_index, meta });
+        let it = &mut self.machines[machine];
+        if let Some(process) = &mut it.process
             && installed
         {
             process.journal.compact(last_index);
@@ -260,11 +264,11 @@ impl World {
     }
 
     /// An operator asks the replica for something.
-    pub fn administer(&mut self, place: usize, change: Change, luck: u64) {
-        let Some(wish) = self.wish(place, change, luck) else {
+    pub fn administer(&mut self, machine: usize, change: Change, luck: u64) {
+        let Some(wish) = self.wish(machine, change, luck) else {
             return;
         };
-        let Some(process) = &mut self.machines[place].process else {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         let ticket = process.group.next_ticket();
@@ -276,12 +280,12 @@ impl World {
             Wish::Transfer(target) => Input::Transfer(ticket, target),
         };
         self.counts.hit(Class::F20Members);
-        self.step(place, input);
+        self.step(machine, input);
     }
 
-    fn wish(&mut self, place: usize, change: Change, luck: u64) -> Option<Wish> {
-        let me = self.machines[place].peer.id;
-        let process = self.machines[place].process.as_ref()?;
+    fn wish(&mut self, machine: usize, change: Change, luck: u64) -> Option<Wish> {
+        let me = self.machines[machine].peer.id;
+        let process = self.machines[machine].process.as_ref()?;
         let members = process.group.replica.membership();
         let mut random = crate::random::Random::new(luck);
         let ids: Vec<_> = self.machines.iter().map(|m| m.peer.id).collect();
@@ -305,8 +309,8 @@ impl World {
             Change::AddLearner => add(random.pick(&outside)?, MemberRole::Learner),
             Change::Return => {
                 let id = random.pick(&outside)?;
-                let machine = self.machines.iter().find(|machine| machine.peer.id == id)?;
-                if machine.mark.is_some() {
+                let state = self.machines.iter().find(|state| state.peer.id == id)?;
+                if state.mark.is_some() {
                     self.counts.hit(Class::F21Returns);
                 }
                 add(id, MemberRole::Joining)
@@ -341,11 +345,11 @@ impl World {
             }
             Change::Move => {
                 let id = random.pick(&inside)?;
-                let machine = self.machines.iter().find(|machine| machine.peer.id == id)?;
-                if leads && members.member(id)?.incarnation != machine.peer.incarnation {
+                let state = self.machines.iter().find(|state| state.peer.id == id)?;
+                if leads && members.member(id)?.incarnation != state.peer.incarnation {
                     self.counts.see("another life of a member found");
                 }
-                self.moves.find(machine, &mut random)
+                self.moves.find(state, &mut random)
             }
         };
         Some(Wish::Change(change))

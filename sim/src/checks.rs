@@ -64,7 +64,7 @@ const fn life(peer: Peer) -> (ReplicaId, Incarnation) {
     (peer.id, peer.incarnation)
 }
 
-fn place(index: Index) -> usize {
+fn position(index: Index) -> usize {
     usize::try_from(index.0.saturating_sub(1)).unwrap_or(usize::MAX)
 }
 
@@ -91,7 +91,7 @@ impl Checks {
     /// The term of the entry that anyone has reported as committed there.
     #[must_use]
     pub fn committed_term(&self, index: Index) -> Option<Term> {
-        self.committed.get(place(index)).map(|it| it.0)
+        self.committed.get(position(index)).map(|it| it.0)
     }
 
     /// The last entry anyone has reported as committed.
@@ -102,13 +102,13 @@ impl Checks {
     }
 
     /// Judges what a step of a replica has put out: the outputs from `first` on.
-    pub fn after_step(&mut self, machines: &[Machine], place: usize, first: usize, now: Nanos) {
-        let machine = &machines[place];
-        let Some(process) = &machine.process else {
+    pub fn after_step(&mut self, machines: &[Machine], machine: usize, first: usize, now: Nanos) {
+        let it = &machines[machine];
+        let Some(process) = &it.process else {
             return;
         };
         let replica = &process.group.replica;
-        let (peer, seen, term) = (machine.peer, process.seen, replica.term());
+        let (peer, seen, term) = (it.peer, process.seen, replica.term());
         if let (Some(fast), Some(plane)) = (replica.fast_term(), &process.group.plane) {
             let moves = plane.data_plane().term();
             self.require((fast.term, moves) == (term, term), || {
@@ -134,14 +134,14 @@ impl Checks {
             match output {
                 Output::Persist { entries, .. } => self.writes(peer, entries),
                 Output::Send { to, message } => {
-                    self.promises(machine, *to, message.term, &message.body);
+                    self.promises(it, *to, message.term, &message.body);
                 }
                 Output::Committed(index) => {
                     let later = &process.group.outputs[at + 1..];
                     let changes = later
                         .iter()
                         .any(|later| matches!(later, Output::MembershipChanged(_)));
-                    self.commits(machines, machine, (*index, changes));
+                    self.commits(machines, it, (*index, changes));
                 }
                 Output::Read(ticket, index) => self.grants_read(peer, *ticket, *index),
                 Output::MembershipChanged(membership) => {
@@ -157,10 +157,10 @@ impl Checks {
                 | Output::InstallSnapshot { .. }
                 | Output::TakeSnapshot
                 | Output::Disengage(_) => {}
-                Output::Engage(engage) => self.engages(machine, engage),
+                Output::Engage(engage) => self.engages(it, engage),
                 Output::PlaneHeartbeat { .. } => self.engaged_hold_the_start(peer, replica),
                 Output::PlanePersisted(index) => {
-                    let durable = machine.in_memory || machine.durable.last_index() >= *index;
+                    let durable = it.in_memory || it.durable.last_index() >= *index;
                     self.require(durable, || {
                         format!(
                             "I5: {peer:?} tells its plane that {index} is durable, which is not"
@@ -222,7 +222,7 @@ impl Checks {
         let first = replica.first_index();
         // Who is elected late may lack what a later term has committed; it can commit nothing.
         let lacks = (first.0..=self.committed.len() as u64).find(|index| {
-            let committed = self.committed[place(Index(*index))];
+            let committed = self.committed[position(Index(*index))];
             committed.2 < term && replica.term_at(Index(*index)) != Some(committed.0)
         });
         self.require(lacks.is_none(), || {
@@ -257,7 +257,7 @@ impl Checks {
     fn writes(&mut self, peer: Peer, entries: &[Entry]) {
         let mut previous = None;
         for entry in entries {
-            let at = place(entry.index);
+            let at = position(entry.index);
             if at == 0 {
                 self.first_written_by.insert(peer.id);
             }
@@ -416,11 +416,11 @@ impl Checks {
     }
 
     /// I8: a command of a session runs at one place: an entry, and which of its commands.
-    pub fn runs(&mut self, name: (u64, u64), place: (Index, u16)) {
-        let known = *self.ran.entry(name).or_insert(place);
-        self.require(known == place, || {
+    pub fn runs(&mut self, name: (u64, u64), position: (Index, u16)) {
+        let known = *self.ran.entry(name).or_insert(position);
+        self.require(known == position, || {
             format!(
-                "I8: command {} of session {:x} runs at {known:?} and at {place:?}",
+                "I8: command {} of session {:x} runs at {known:?} and at {position:?}",
                 name.1, name.0
             )
         });
@@ -516,7 +516,7 @@ impl Checks {
 
     fn commit(&mut self, peer: Peer, entry: &Entry, said_in: Term) {
         let found = (entry.term, checksum(entry));
-        let at = place(entry.index);
+        let at = position(entry.index);
         if let Some(known) = self.committed.get(at) {
             let same = (known.0, known.1) == found;
             let known = known.0;
@@ -643,7 +643,7 @@ impl Checks {
     /// I9: every replica's answer at an index is the same.
     pub fn applies(&mut self, peer: Peer, index: Index, reply: &[u8]) {
         let answer = crc32c::crc32c(reply);
-        let at = place(index);
+        let at = position(index);
         if self.replies.len() <= at {
             self.replies.resize(at + 1, 0);
         }
@@ -683,7 +683,10 @@ impl Checks {
 
     /// A snapshot is put in place: it must stand for what was committed.
     pub fn installs(&mut self, peer: Peer, last_index: Index, last_term: Term) {
-        let known = self.committed.get(place(last_index)).map(|known| known.0);
+        let known = self
+            .committed
+            .get(position(last_index))
+            .map(|known| known.0);
         self.require(known == Some(last_term), || {
             format!("I4: {peer:?} installs a snapshot of {last_index}@{last_term}, committed was {known:?}")
         });

@@ -30,7 +30,7 @@ use std::time::Duration;
 pub struct Host<'a> {
     pub world: &'a mut World,
     /// Which machine's.
-    pub place: usize,
+    pub machine: usize,
     /// What the entry that is being applied has answered.
     replies: Vec<u8>,
     /// Nobody has applied that before.
@@ -41,10 +41,10 @@ pub struct Host<'a> {
 
 impl World {
     /// The process of a machine, to be put to work.
-    pub const fn host(&mut self, place: usize) -> Host<'_> {
+    pub const fn host(&mut self, machine: usize) -> Host<'_> {
         Host {
             world: self,
-            place,
+            machine,
             replies: Vec::new(),
             is_first: false,
             refused: 0,
@@ -52,8 +52,8 @@ impl World {
     }
 
     /// Has the replica say what it wants, and does it, until it wants nothing more.
-    pub fn carry_out_all(&mut self, place: usize) {
-        let Ok(()) = group::carry_out_all(&mut self.host(place));
+    pub fn carry_out_all(&mut self, machine: usize) {
+        let Ok(()) = group::carry_out_all(&mut self.host(machine));
     }
 }
 
@@ -64,7 +64,7 @@ impl Driver for Host<'_> {
     type Error = Infallible;
 
     fn group(&mut self) -> Option<&mut Group> {
-        let machine = &mut self.world.machines[self.place];
+        let machine = &mut self.world.machines[self.machine];
         let clock = machine.clock(self.world.now);
         let group = &mut machine.process.as_mut()?.group;
         group.now = clock;
@@ -72,33 +72,33 @@ impl Driver for Host<'_> {
     }
 
     fn drive<T>(&mut self, what: impl FnOnce(&mut Group) -> T) -> Option<T> {
-        self.world.drive(self.place, what)
+        self.world.drive(self.machine, what)
     }
 
     fn carry_out(&mut self, output: Output) -> Result<(), Infallible> {
-        let (world, place) = (&mut *self.world, self.place);
+        let (world, machine) = (&mut *self.world, self.machine);
         if world.loud {
             let line = crate::show::output(&output);
-            world.say(place, &line);
+            world.say(machine, &line);
         }
         if let Some(outcome) = outcomes::of(&output) {
             world.counts.see(outcome);
         }
         let moment = moment(&output);
-        let answers_with_nothing = world.answers_with_nothing(place, &output);
+        let answers_with_nothing = world.answers_with_nothing(machine, &output);
         group::carry_out(self, output)?;
         if answers_with_nothing {
-            self.world.has_answered_with_nothing(place);
+            self.world.has_answered_with_nothing(machine);
         }
         if let Some(moment) = moment {
-            self.world.reached(place, moment);
+            self.world.reached(machine, moment);
         }
-        self.world.die_if_doomed(place);
+        self.world.die_if_doomed(machine);
         Ok(())
     }
 
     fn carry_out_effects(&mut self) {
-        self.world.carry_out_effects(self.place);
+        self.world.carry_out_effects(self.machine);
     }
 
     fn persist(
@@ -107,7 +107,7 @@ impl Driver for Host<'_> {
         hard_state: Option<HardState>,
         entries: &[Entry],
     ) -> Result<Option<Ticket>, Infallible> {
-        let process = self.world.machines[self.place].process.as_mut();
+        let process = self.world.machines[self.machine].process.as_mut();
         Ok(process.and_then(|it| it.journal.persist(ticket, hard_state, entries)))
     }
 
@@ -115,7 +115,8 @@ impl Driver for Host<'_> {
         if let Body::Engaged { engaged: true, .. } = message.body {
             self.world.counts.see("straggler joined");
         }
-        self.world.send(self.place, to, Saying::Consensus(message));
+        self.world
+            .send(self.machine, to, Saying::Consensus(message));
     }
 
     fn other_lineage(&mut self, from: Peer, lineage: Lineage) {
@@ -123,44 +124,44 @@ impl Driver for Host<'_> {
     }
 
     fn membership_changed(&mut self, membership: &Membership) -> Result<(), Infallible> {
-        self.world.membership_changed(self.place, membership);
+        self.world.membership_changed(self.machine, membership);
         Ok(())
     }
 
     fn take_snapshot(&mut self) {
-        self.world.take_snapshot(self.place);
+        self.world.take_snapshot(self.machine);
     }
 
     fn read_snapshot(&mut self, to: ReplicaId, last_index: Index, offset: u64, bytes_max: usize) {
         let job = SnapshotJob::Read(to, last_index, offset, bytes_max);
-        self.world.snapshot_work(self.place, job);
+        self.world.snapshot_work(self.machine, job);
     }
 
     fn store_snapshot_chunk(&mut self, last_index: Index, offset: u64, bytes: Bytes) {
         let job = SnapshotJob::Store(last_index, offset, bytes);
-        self.world.snapshot_work(self.place, job);
+        self.world.snapshot_work(self.machine, job);
     }
 
     fn install_snapshot(&mut self, last_index: Index, last_term: Term) {
         let job = SnapshotJob::Install(last_index, last_term);
-        self.world.snapshot_work(self.place, job);
+        self.world.snapshot_work(self.machine, job);
     }
 
     fn engage(&mut self, engage: &Engage) {
-        self.world.engage_plane(self.place, engage);
+        self.world.engage_plane(self.machine, engage);
     }
 
     fn disengage(&mut self, reason: LeaveReason) {
-        self.world.stop_plane(self.place, reason);
+        self.world.stop_plane(self.machine, reason);
     }
 
     fn plane_was_used(&mut self) {
-        self.world.launch(self.place);
+        self.world.launch(self.machine);
     }
 
     fn plane_was_polled(&mut self) {
         let counts = &mut self.world.counts;
-        let process = self.world.machines[self.place].process.as_ref();
+        let process = self.world.machines[self.machine].process.as_ref();
         let Some(plane) = process.and_then(|it| it.group.plane.as_ref()) else {
             return;
         };
@@ -174,7 +175,7 @@ impl Driver for Host<'_> {
 
     fn plane_was_emptied(&mut self, had_entries: bool) {
         if had_entries {
-            self.world.reached(self.place, Moment::PlaneTaken);
+            self.world.reached(self.machine, Moment::PlaneTaken);
         }
         let told = self.group().and_then(|group| {
             let was_listed = group.replica.was_listed();
@@ -186,7 +187,7 @@ impl Driver for Host<'_> {
 
     fn apply_entry(&mut self, entry: &Entry) -> usize {
         let world = &mut *self.world;
-        let machine = &world.machines[self.place];
+        let machine = &world.machines[self.machine];
         let peer = machine.peer;
         let Some(process) = &machine.process else {
             return 0;
@@ -214,7 +215,7 @@ impl Driver for Host<'_> {
             }
         }
         if entry.index.0.is_multiple_of(crate::checks::DIGEST_EVERY)
-            && let Some(process) = &world.machines[self.place].process
+            && let Some(process) = &world.machines[self.machine].process
         {
             let digest = crate::run::digest(&process.group.store);
             world.checks.digest(peer, entry.index, digest);
@@ -224,7 +225,7 @@ impl Driver for Host<'_> {
 
     fn answer_reads_before(&mut self, origin: Origin) {
         if let Origin::Operation(write) = origin {
-            self.world.answer_reads_in_front(self.place, write);
+            self.world.answer_reads_in_front(self.machine, write);
         }
     }
 
@@ -234,9 +235,9 @@ impl Driver for Host<'_> {
     }
 
     fn note_missing(&mut self, proposal: &Proposal<Origin>) {
-        let peer = self.world.machines[self.place].peer;
+        let peer = self.world.machines[self.machine].peer;
         self.world.checks.require(false, || {
-            let (index, position) = proposal.place();
+            let (index, position) = proposal.log_position();
             format!("I6: {peer:?} has nothing at position {position} of {index}")
         });
     }
@@ -282,7 +283,7 @@ impl Driver for Host<'_> {
             format!("I6: {what:?} is answered {}", reply.escape_ascii())
         });
         if let Some(told) = told {
-            self.world.answer(self.place, operation, told);
+            self.world.answer(self.machine, operation, told);
         }
     }
 
@@ -306,7 +307,7 @@ impl Driver for Host<'_> {
                     panic!("only clients' requests are passed on");
                 };
                 let again = (number, at_once);
-                self.world.ask_leader_again(self.place, operation, again);
+                self.world.ask_leader_again(self.machine, operation, again);
             }
         }
     }
@@ -319,11 +320,11 @@ impl Driver for Host<'_> {
         if change.role == Role::Leader {
             self.world.counts.see("elected");
         }
-        self.world.attend_to_all_pipes(self.place);
+        self.world.attend_to_all_pipes(self.machine);
     }
 
     fn ticket_done(&mut self, ticket: Ticket, result: Result<(), Refusal>) {
-        if let Some(process) = &mut self.world.machines[self.place].process {
+        if let Some(process) = &mut self.world.machines[self.machine].process {
             process.removal.take_if(|asked| *asked == ticket);
         }
         self.world.counts.see(match result {
@@ -334,34 +335,34 @@ impl Driver for Host<'_> {
 
     fn read_granted(&mut self, operation: u32, ticket: Ticket, index: Index) {
         let world = &mut *self.world;
-        world.pipe_is_granted(self.place, operation, ticket, index);
-        world.read_granted(self.place, operation, index);
+        world.pipe_is_granted(self.machine, operation, ticket, index);
+        world.read_granted(self.machine, operation, index);
     }
 
     fn read_not_granted(&mut self, operation: u32, ticket: Ticket, _: bool) {
-        let (world, place) = (&mut *self.world, self.place);
+        let (world, machine) = (&mut *self.world, self.machine);
         match world.burst_of(operation) {
-            Some(burst) => world.pipe_reads_anew(place, burst, ReadState::Asked(ticket)),
-            None => world.refuse(place, operation),
+            Some(burst) => world.pipe_reads_anew(machine, burst, ReadState::Asked(ticket)),
+            None => world.refuse(machine, operation),
         }
     }
 
     fn read_is_ready(&mut self, operation: u32, index: Index) {
         let world = &mut *self.world;
-        world.read_granted(self.place, operation, index);
+        world.read_granted(self.machine, operation, index);
     }
 
     fn read_is_overdue(&mut self, operation: u32) {
-        let (world, place) = (&mut *self.world, self.place);
+        let (world, machine) = (&mut *self.world, self.machine);
         world.counts.see("read of what stands still");
         match world.burst_of(operation) {
-            Some(burst) => world.pipe_waits_no_more(place, burst),
-            None => world.refuse(place, operation),
+            Some(burst) => world.pipe_waits_no_more(machine, burst),
+            None => world.refuse(machine, operation),
         }
     }
 
     fn answer_follower_read(&mut self, _: Index, read: FollowerRead) {
-        self.world.answer_follower_read(self.place, &read);
+        self.world.answer_follower_read(self.machine, &read);
     }
 }
 
@@ -380,7 +381,7 @@ impl Host<'_> {
                     }
                 }
                 if first {
-                    world.note_life(self.place, payload);
+                    world.note_life(self.machine, payload);
                 }
             }
             RecordKind::Tick => world.counts.see(match payload.len() {

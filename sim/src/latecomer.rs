@@ -70,7 +70,7 @@ impl World {
 
     /// Whether the late voter answers its leader and holds nothing: then it is killed as soon as that is
     /// said.
-    pub fn answers_with_nothing(&self, place: usize, output: &Output) -> bool {
+    pub fn answers_with_nothing(&self, machine: usize, output: &Output) -> bool {
         let Stage::Hears(leader) = self.latecomer else {
             return false;
         };
@@ -78,8 +78,8 @@ impl World {
             return false;
         };
         let answers = matches!(message.body, Body::AppendReply { round, .. } if round > 0);
-        let holds_nothing = self.machines[place].durable.last_index() == Index(0);
-        place == late && usize::from(to.id.0) == leader && answers && holds_nothing
+        let holds_nothing = self.machines[machine].durable.last_index() == Index(0);
+        machine == late && usize::from(to.id.0) == leader && answers && holds_nothing
     }
 
     /// It has answered.

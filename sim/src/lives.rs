@@ -58,7 +58,7 @@ struct LifeWrite {
     /// The number of the write, which the item keeps as its flags.
     write: u32,
     /// Who wrote it, and when.
-    place: usize,
+    machine: usize,
     at: Nanos,
     /// By the writer's clock: the log's time, and whether the log is told the time of day.
     log_ms: u64,
@@ -90,17 +90,17 @@ impl Lives {
 
 impl World {
     /// A leader that may answer reads looks at one of the items.
-    pub fn look_at_a_life(&mut self, place: usize) {
+    pub fn look_at_a_life(&mut self, machine: usize) {
         if !self.checks.reads_judged || !self.plan.settings.clocks_are_sound || self.peace {
             return;
         }
-        self.drive(place, Group::begin_term);
+        self.drive(machine, Group::begin_term);
         let look = self.now / LOOKED_AT;
         let number = usize::try_from(look).unwrap_or(0) % LIVES;
         let key = format!("life{number}");
         let upto = self.checks.committed_upto();
-        let clock = self.machines[place].clock(self.now);
-        let Some(process) = &mut self.machines[place].process else {
+        let clock = self.machines[machine].clock(self.now);
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         let may_read = process.group.replica.role() == Role::Leader
@@ -110,12 +110,12 @@ impl World {
             return;
         }
         let query = format!("get {key}");
-        let overdue = self.drive(place, |group| group.overdue(query.as_bytes()));
+        let overdue = self.drive(machine, |group| group.overdue(query.as_bytes()));
         if overdue.flatten().is_some() {
             self.counts.see("a life that only the clock was past");
             return;
         }
-        let Some(process) = &self.machines[place].process else {
+        let Some(process) = &self.machines[machine].process else {
             return;
         };
         let store = &process.group.store.inner().store;
@@ -132,7 +132,7 @@ impl World {
         }
         if found.is_none() && self.lives.wrote_at_look != look {
             self.lives.wrote_at_look = look;
-            self.write_life(place, number, name);
+            self.write_life(machine, number, name);
         }
     }
 
@@ -199,17 +199,17 @@ impl World {
         self.checks.require(may_end, violation);
     }
 
-    fn write_life(&mut self, place: usize, number: usize, key: Key<'_>) {
-        if self.machines[place]
+    fn write_life(&mut self, machine: usize, number: usize, key: Key<'_>) {
+        if self.machines[machine]
             .process
             .as_ref()
             .is_some_and(|it| it.group.is_full || it.group.waits_since_fast_term())
         {
             return;
         }
-        self.drive(place, Group::tick_before_write);
+        self.drive(machine, Group::tick_before_write);
         self.lives.writes += 1;
-        let (given, exptime) = self.give_life(place, number);
+        let (given, exptime) = self.give_life(machine, number);
         let item = Written {
             key,
             flags: self.lives.writes,
@@ -222,7 +222,7 @@ impl World {
         if self.lives.written.len() > WRITTEN_MAX {
             self.lives.written.pop_front();
         }
-        self.drive(place, |group| {
+        self.drive(machine, |group| {
             // Or later.
             group.write(Origin::Operation(NOBODY), command.len(), |bytes| {
                 bytes.extend_from_slice(&command);
@@ -232,9 +232,9 @@ impl World {
 
     /// What the next write gives this item. Half of them last until a point of time, which is one of the
     /// writer's clock.
-    fn give_life(&self, place: usize, number: usize) -> (Option<LifeWrite>, Exptime) {
-        let machine = &self.machines[place];
-        let wall = machine.wall(self.now);
+    fn give_life(&self, machine: usize, number: usize) -> (Option<LifeWrite>, Exptime) {
+        let it = &self.machines[machine];
+        let wall = it.wall(self.now);
         let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(0);
         let seconds = 2 + number as u64 / 2;
         let is_point = !number.is_multiple_of(2);
@@ -244,7 +244,7 @@ impl World {
             seconds
         };
         let exptime = Exptime(told.cast_signed());
-        let Some(process) = &machine.process else {
+        let Some(process) = &it.process else {
             return (None, exptime);
         };
         let log_ms = process.group.leader_time_ms();
@@ -257,7 +257,7 @@ impl World {
         let end = end_ms * MILLISECOND;
         let given = LifeWrite {
             write: self.lives.writes,
-            place,
+            machine,
             at: self.now,
             log_ms,
             tells,
@@ -270,7 +270,7 @@ impl World {
     }
 
     /// A machine is the first that carries out a command: it may write one of the items.
-    pub fn note_life(&mut self, place: usize, command: &[u8]) {
+    pub fn note_life(&mut self, machine: usize, command: &[u8]) {
         let Ok(Command::Set(item)) = Command::decode(command) else {
             return;
         };
@@ -282,13 +282,13 @@ impl World {
         let written = &mut self.lives.written;
         let at = written.iter().position(|it| it.write == item.flags);
         let given = at.and_then(|at| written.remove(at));
-        self.lives.given[number] = given.and_then(|it| self.begun(place, it));
+        self.lives.given[number] = given.and_then(|it| self.begun(machine, it));
     }
 
     /// A life as it begins, if it can be judged: what a machine carries out first gives it.
-    fn begun(&self, place: usize, mut given: LifeWrite) -> Option<LifeWrite> {
-        let process = self.machines[place].process.as_ref()?;
-        let set_at = self.machines[given.place].wall_set_at;
+    fn begun(&self, machine: usize, mut given: LifeWrite) -> Option<LifeWrite> {
+        let process = self.machines[machine].process.as_ref()?;
+        let set_at = self.machines[given.machine].wall_set_at;
         // A point of time is one of the wall clock as the last tick before the write shows it.
         let is_sure = set_at.is_none_or(|at| at + INEXACT < given.at)
             && given.tells == process.group.store.inner().ahead_ms().is_some();

@@ -18,35 +18,33 @@ impl World {
     /// A datagram reaches a machine.
     pub fn datagram_arrives(&mut self, slot: u32) {
         let datagram = self.datagrams.arrive(slot);
-        let place = datagram.to;
+        let machine = datagram.to;
         let now = self.now;
-        if let Some(client) = place.checked_sub(CLIENTS_FROM) {
+        if let Some(client) = machine.checked_sub(CLIENTS_FROM) {
             self.plane_client_hears(client, &datagram);
             return self.datagrams.done_with(slot, datagram);
         }
-        let machine = &mut self.machines[place];
-        if machine.busy_until > now && !machine.plane_goes_on && machine.process.is_some() {
-            if machine.socket.len() < SOCKET_MAX {
-                machine.socket.push(datagram.clone());
+        let state = &mut self.machines[machine];
+        if state.busy_until > now && !state.plane_goes_on && state.process.is_some() {
+            if state.socket.len() < SOCKET_MAX {
+                state.socket.push(datagram.clone());
             }
         } else {
-            if machine.busy_until > now
-                && machine
-                    .plane()
-                    .is_some_and(|it| it.data_plane().is_engaged())
+            if state.busy_until > now
+                && state.plane().is_some_and(|it| it.data_plane().is_engaged())
             {
                 self.counts.hit(Class::F24PlaneAlone);
             }
-            self.plane_hears(place, datagram.from, &datagram.bytes, datagram.spoiled);
-            self.tell_of_news(place);
+            self.plane_hears(machine, datagram.from, &datagram.bytes, datagram.spoiled);
+            self.tell_of_news(machine);
         }
         self.datagrams.done_with(slot, datagram);
     }
 
-    fn plane_hears(&mut self, place: usize, from: usize, bytes: &[u8], spoiled: bool) {
-        let machine = &mut self.machines[place];
-        let peer = machine.peer;
-        let Some(plane) = machine.plane_mut().map(Plane::data_plane_mut) else {
+    fn plane_hears(&mut self, machine: usize, from: usize, bytes: &[u8], spoiled: bool) {
+        let it = &mut self.machines[machine];
+        let peer = it.peer;
+        let Some(plane) = it.plane_mut().map(Plane::data_plane_mut) else {
             return;
         };
         if plane.failed {
@@ -73,17 +71,17 @@ impl World {
                 self.counts.hit(Class::F26OldTerm);
             }
         }
-        self.note_commits(place);
-        self.launch(place);
+        self.note_commits(machine);
+        self.launch(machine);
     }
 
     /// Has the process look at its plane soon, if there is something to see.
-    fn tell_of_news(&mut self, place: usize) {
+    fn tell_of_news(&mut self, machine: usize) {
         let eager = self.plan.settings.wakes_for_all;
         let delay = self.random.between(1, 60) * MICROSECOND;
-        let machine = &mut self.machines[place];
-        let run = machine.run;
-        let Some(process) = &mut machine.process else {
+        let it = &mut self.machines[machine];
+        let run = it.run;
+        let Some(process) = &mut it.process else {
             return;
         };
         if let Some(plane) = &mut process.group.plane
@@ -92,26 +90,26 @@ impl World {
         {
             plane.data_plane_mut().news_planned = true;
             self.queue
-                .set(self.now + delay, Event::PlaneNews(place, run));
+                .set(self.now + delay, Event::PlaneNews(machine, run));
         }
     }
 
     /// A process was told that its plane has something.
-    pub fn plane_news(&mut self, place: usize) {
+    pub fn plane_news(&mut self, machine: usize) {
         let now = self.now;
-        let machine = &mut self.machines[place];
-        if let Some(plane) = machine.plane_mut() {
+        let it = &mut self.machines[machine];
+        if let Some(plane) = it.plane_mut() {
             plane.data_plane_mut().news_planned = false;
         }
-        if machine.busy_until <= now {
-            self.turn(place);
+        if it.busy_until <= now {
+            self.turn(machine);
         }
     }
 
     /// What a plane has sent goes on its way, if it may be said.
-    pub fn launch(&mut self, place: usize) {
-        let machine = &mut self.machines[place];
-        let Some(plane) = machine.plane_mut() else {
+    pub fn launch(&mut self, machine: usize) {
+        let it = &mut self.machines[machine];
+        let Some(plane) = it.plane_mut() else {
             return;
         };
         let outgoing = &mut plane.data_plane_mut().outgoing;
@@ -124,22 +122,22 @@ impl World {
         for (to, end) in &outgoing.ends {
             let bytes = &outgoing.bytes[start..*end];
             start = *end;
-            acknowledged |= self.judge(place, bytes);
-            self.send_datagram((place, *to), bytes);
+            acknowledged |= self.judge(machine, bytes);
+            self.send_datagram((machine, *to), bytes);
         }
         outgoing.bytes.clear();
         outgoing.ends.clear();
-        if let Some(plane) = self.machines[place].plane_mut() {
+        if let Some(plane) = self.machines[machine].plane_mut() {
             plane.data_plane_mut().outgoing = outgoing;
         }
         if acknowledged {
-            self.reached(place, Moment::PlaneAcknowledged);
-            self.die_if_doomed(place);
+            self.reached(machine, Moment::PlaneAcknowledged);
+            self.die_if_doomed(machine);
         }
     }
 
     /// Whether a datagram acknowledges something new, and may.
-    fn judge(&mut self, place: usize, bytes: &[u8]) -> bool {
+    fn judge(&mut self, machine: usize, bytes: &[u8]) -> bool {
         let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else {
             return false;
         };
@@ -149,7 +147,7 @@ impl World {
         }
         if header.kind == Kind::Answer as u8 && header.payload_bytes == 0 && header.flags == 0 {
             let (machines, checks) = (&self.machines, &mut self.checks);
-            checks.plane_answers_blind(machines, &machines[place], &header);
+            checks.plane_answers_blind(machines, &machines[machine], &header);
         }
         if !matches!(
             Kind::from_byte(header.kind),
@@ -158,9 +156,12 @@ impl World {
             return false;
         }
         self.counts.plane_acknowledgements += 1;
-        let machine = &self.machines[place];
-        self.checks.plane_promises(machine, &header);
-        let Some(plane) = self.machines[place].plane_mut().map(Plane::data_plane_mut) else {
+        let it = &self.machines[machine];
+        self.checks.plane_promises(it, &header);
+        let Some(plane) = self.machines[machine]
+            .plane_mut()
+            .map(Plane::data_plane_mut)
+        else {
             return false;
         };
         let index = Index(header.index);
@@ -205,30 +206,30 @@ impl World {
     }
 
     /// Takes in what the plane has stored, and shows consensus its registers.
-    pub fn poll_plane(&mut self, place: usize) {
-        let waited = std::mem::take(&mut self.machines[place].socket);
+    pub fn poll_plane(&mut self, machine: usize) {
+        let waited = std::mem::take(&mut self.machines[machine].socket);
         for datagram in waited {
-            self.plane_hears(place, datagram.from, &datagram.bytes, datagram.spoiled);
+            self.plane_hears(machine, datagram.from, &datagram.bytes, datagram.spoiled);
         }
-        group::poll_plane(&mut self.host(place));
+        group::poll_plane(&mut self.host(machine));
     }
 
     /// Judges what the plane did not do, and what it has committed.
-    pub fn note_plane(&mut self, place: usize) {
-        let peer = self.machines[place].peer;
-        let Some(process) = &mut self.machines[place].process else {
+    pub fn note_plane(&mut self, machine: usize) {
+        let peer = self.machines[machine].peer;
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         let problem = process.group.take_plane_error();
         self.checks.require(problem.is_none(), || {
             format!("I14: the plane of {peer:?} is told what it cannot do: {problem:?}")
         });
-        self.note_commits(place);
+        self.note_commits(machine);
     }
 
     /// Counts and judges what the plane has committed, whether its process knows it yet or stands still.
-    fn note_commits(&mut self, place: usize) {
-        let Some(process) = &mut self.machines[place].process else {
+    fn note_commits(&mut self, machine: usize) {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         if !process.group.leads_fast_term() {
@@ -245,15 +246,15 @@ impl World {
             self.counts.see_many("entries committed by planes", more);
             let entry = (registers.commit_index, registers.term);
             let (machines, checks) = (&self.machines, &mut self.checks);
-            checks.plane_commits(machines, &machines[place], entry);
+            checks.plane_commits(machines, &machines[machine], entry);
         }
     }
 
     /// Consensus wants the plane to run.
-    pub fn engage_plane(&mut self, place: usize, engage: &Engage) {
-        let machine = &mut self.machines[place];
-        let refuses = machine.plane_refuses_until > self.now;
-        let Some(process) = &mut machine.process else {
+    pub fn engage_plane(&mut self, machine: usize, engage: &Engage) {
+        let it = &mut self.machines[machine];
+        let refuses = it.plane_refuses_until > self.now;
+        let Some(process) = &mut it.process else {
             return;
         };
         let term = engage.term;
@@ -262,7 +263,7 @@ impl World {
             plane.engage(engage).is_ok()
         });
         let leads = engage.me == engage.leader;
-        self.step(place, Input::Engaged { term, engaged });
+        self.step(machine, Input::Engaged { term, engaged });
         if refuses {
             self.counts.hit(Class::F25PlaneRefuses);
         }
@@ -271,14 +272,14 @@ impl World {
         }
         if leads {
             self.counts.see("fast term begun");
-            self.reached(place, Moment::LeaderEngaged);
+            self.reached(machine, Moment::LeaderEngaged);
         } else {
-            self.reached(place, Moment::VoterEngaged);
+            self.reached(machine, Moment::VoterEngaged);
         }
     }
 
     /// Consensus wants the plane to stop. A slow one goes on for a while.
-    pub fn stop_plane(&mut self, place: usize, reason: LeaveReason) {
+    pub fn stop_plane(&mut self, machine: usize, reason: LeaveReason) {
         self.counts.see(left_word(reason));
         if matches!(
             reason,
@@ -286,39 +287,39 @@ impl World {
         ) {
             self.counts.hit(Class::F28Leaves);
         }
-        self.reached(place, Moment::Leaving);
-        self.die_if_doomed(place);
+        self.reached(machine, Moment::Leaving);
+        self.die_if_doomed(machine);
         if self.plan.settings.slow_fence {
             let wait = self.random.between(10, 5_000) * MICROSECOND;
-            self.plan_fence(place, wait);
+            self.plan_fence(machine, wait);
         } else {
-            self.disengage_plane(place);
+            self.disengage_plane(machine);
         }
     }
 
-    fn plan_fence(&mut self, place: usize, wait: Nanos) {
-        let run = self.machines[place].run;
-        self.queue.set(self.now + wait, Event::Fence(place, run));
+    fn plan_fence(&mut self, machine: usize, wait: Nanos) {
+        let run = self.machines[machine].run;
+        self.queue.set(self.now + wait, Event::Fence(machine, run));
     }
 
     /// A slow plane stops at last.
-    pub fn fence(&mut self, place: usize) {
-        let machine = &self.machines[place];
-        if machine.busy_until > self.now {
+    pub fn fence(&mut self, machine: usize) {
+        let it = &self.machines[machine];
+        if it.busy_until > self.now {
             // Peace may end a long pause early.
-            let wait = machine.busy_until - self.now;
-            return self.plan_fence(place, wait.min(50 * MILLISECOND));
+            let wait = it.busy_until - self.now;
+            return self.plan_fence(machine, wait.min(50 * MILLISECOND));
         }
         self.counts.see("slow plane stopped");
-        self.disengage_plane(place);
-        self.turn(place);
+        self.disengage_plane(machine);
+        self.turn(machine);
     }
 
     /// The plane stops, and everything it has is taken first.
-    fn disengage_plane(&mut self, place: usize) {
-        let machine = &mut self.machines[place];
-        let peer = machine.peer;
-        let Some(process) = &mut machine.process else {
+    fn disengage_plane(&mut self, machine: usize) {
+        let it = &mut self.machines[machine];
+        let peer = it.peer;
+        let Some(process) = &mut it.process else {
             return;
         };
         let mut registers = Registers::default();
@@ -335,50 +336,55 @@ impl World {
                 format!("I11: the plane of {peer:?} acknowledged {said}, its registers do not")
             });
         }
-        self.reached(place, Moment::Left);
-        self.die_if_doomed(place);
-        self.drive(place, |group| group.plane_stopped(registers));
-        self.reached(place, Moment::PlaneTaken);
+        self.reached(machine, Moment::Left);
+        self.die_if_doomed(machine);
+        self.drive(machine, |group| group.plane_stopped(registers));
+        self.reached(machine, Moment::PlaneTaken);
         // What had not reached the plane goes the ordinary way.
-        if self.machines[place].process.is_some() {
+        if self.machines[machine].process.is_some() {
             self.queue.set(
                 self.now + MILLISECOND,
-                Event::PlaneNews(place, self.machines[place].run),
+                Event::PlaneNews(machine, self.machines[machine].run),
             );
         }
     }
 
     /// Hands over what clients have asked for in this turn.
-    pub fn submit_to_plane(&mut self, place: usize) {
-        group::submit_to_plane(&mut self.host(place));
-        self.tell_of_news(place);
+    pub fn submit_to_plane(&mut self, machine: usize) {
+        group::submit_to_plane(&mut self.host(machine));
+        self.tell_of_news(machine);
     }
 
     /// Frees what this turn was done with.
-    pub fn free_plane(&mut self, place: usize) {
-        self.drive(place, |group| {
+    pub fn free_plane(&mut self, machine: usize) {
+        self.drive(machine, |group| {
             group.release_plane();
             if group.leads_fast_term() {
                 group.submit_waiting();
             }
         });
-        let plane = self.machines[place].plane_mut().map(Plane::data_plane_mut);
+        let plane = self.machines[machine]
+            .plane_mut()
+            .map(Plane::data_plane_mut);
         if plane.is_some_and(|it| std::mem::take(&mut it.was_full)) {
             self.counts.hit(Class::F30RingFull);
         }
-        self.launch(place);
-        self.tell_of_news(place);
+        self.launch(machine);
+        self.tell_of_news(machine);
     }
 
     /// A plane breaks; its process finds out.
-    pub fn break_plane(&mut self, place: usize) {
-        let Some(plane) = self.machines[place].plane_mut().map(Plane::data_plane_mut) else {
+    pub fn break_plane(&mut self, machine: usize) {
+        let Some(plane) = self.machines[machine]
+            .plane_mut()
+            .map(Plane::data_plane_mut)
+        else {
             return;
         };
         if plane.is_engaged() {
             plane.failed = true;
             self.counts.hit(Class::F25PlaneBreaks);
-            self.arrive_later(place, Arrival::Look);
+            self.arrive_later(machine, Arrival::Look);
         }
     }
 
@@ -391,18 +397,18 @@ impl World {
         self.hand_keys_to_clients(target);
         self.key_stage += 1;
         self.counts.see("keys replaced");
-        for place in 0..self.machines.len() {
+        for machine in 0..self.machines.len() {
             let at = self.now + self.random.below(lasts.max(1));
-            self.queue.set(at, Event::Keys(place));
+            self.queue.set(at, Event::Keys(machine));
         }
     }
 
     /// A machine reads its secret file again.
-    pub fn reload_keys(&mut self, place: usize) {
+    pub fn reload_keys(&mut self, machine: usize) {
         let (seed, stage) = (self.plan.settings.seed, self.key_stage);
-        let machine = &mut self.machines[place];
-        machine.key_stage = stage;
-        if let Some(plane) = machine.plane_mut() {
+        let it = &mut self.machines[machine];
+        it.key_stage = stage;
+        if let Some(plane) = it.plane_mut() {
             plane.data_plane_mut().use_keys(seed, stage);
         }
     }

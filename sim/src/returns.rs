@@ -58,17 +58,17 @@ impl World {
         }
     }
 
-    fn hand_over(&mut self, place: usize, to: Option<ReplicaId>) {
-        self.drive(place, |group| {
+    fn hand_over(&mut self, machine: usize, to: Option<ReplicaId>) {
+        self.drive(machine, |group| {
             let ticket = group.next_ticket();
             group.step(Input::Transfer(ticket, to));
         });
-        self.carry_out_all(place);
-        self.plan_ahead(place);
+        self.carry_out_all(machine);
+        self.plan_ahead(machine);
     }
 
     /// A client that waits for no answer asks a machine for so many things.
-    pub fn burst(&mut self, place: usize, burst: u32, requests: u8) {
+    pub fn burst(&mut self, machine: usize, burst: u32, requests: u8) {
         let mut operations = Vec::new();
         for _ in 0..requests {
             let operation = u32::try_from(self.asked.len()).unwrap_or(u32::MAX);
@@ -93,6 +93,6 @@ impl World {
         }
         self.counts.operations += u64::from(requests);
         self.bursts[burst as usize].extend(&operations);
-        self.arrive(place, Arrival::Pipe(burst, operations));
+        self.arrive(machine, Arrival::Pipe(burst, operations));
     }
 }

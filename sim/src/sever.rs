@@ -9,33 +9,33 @@ use crate::world::{Event, World};
 /// Who is cut off when another one has read its folder.
 #[derive(Clone, Copy, Debug)]
 pub struct SeversWhenRead {
-    place: usize,
+    machine: usize,
     lasts: Nanos,
     luck: u64,
 }
 
 impl World {
     /// Nobody hears it, and it hears nobody.
-    pub fn isolate(&mut self, place: usize, lasts: Nanos, luck: u64) {
+    pub fn isolate(&mut self, machine: usize, lasts: Nanos, luck: u64) {
         let mut luck = Random::new(luck);
         if luck.permille(400) {
-            let peer = self.machines[place].peer;
+            let peer = self.machines[machine].peer;
             self.network.lose_from(peer);
         }
-        let others: Vec<usize> = self.all_but(place);
-        self.part(place, &others, lasts);
+        let others: Vec<usize> = self.all_but(machine);
+        self.part(machine, &others, lasts);
     }
 
-    fn all_but(&self, place: usize) -> Vec<usize> {
-        let others = (0..self.machines.len()).filter(|other| *other != place);
+    fn all_but(&self, machine: usize) -> Vec<usize> {
+        let others = (0..self.machines.len()).filter(|other| *other != machine);
         others.collect()
     }
 
     /// It and these do not hear each other for a while.
-    fn part(&mut self, place: usize, others: &[usize], lasts: Nanos) {
+    fn part(&mut self, machine: usize, others: &[usize], lasts: Nanos) {
         let links: Vec<Link> = others
             .iter()
-            .flat_map(|other| [(place, *other), (*other, place)])
+            .flat_map(|other| [(machine, *other), (*other, machine)])
             .collect();
         self.network.cut(&links);
         // It ends as a fault of its own, behind those of the plan.
@@ -51,16 +51,16 @@ impl World {
     }
 
     /// It is isolated, all others notice at once, and all but one of them are killed and soon back.
-    pub fn sever(&mut self, place: usize, lasts: Nanos, luck: u64) {
+    pub fn sever(&mut self, machine: usize, lasts: Nanos, luck: u64) {
         let planes_stay = self.plan.settings.plane_outlives;
         if planes_stay && Random::new(luck ^ 2).permille(500) {
-            return self.sever_when_read(place, lasts, luck);
+            return self.sever_when_read(machine, lasts, luck);
         }
-        self.isolate(place, lasts, luck);
-        let peer = self.machines[place].peer;
-        self.leave_all(place, peer);
+        self.isolate(machine, lasts, luck);
+        let peer = self.machines[machine].peer;
+        self.leave_all(machine, peer);
         let mut luck = Random::new(luck ^ 1);
-        let others = self.all_but(place);
+        let others = self.all_but(machine);
         let spared = luck.pick(&others);
         for other in others {
             let back = luck.between(10, 50) * MILLISECOND;
@@ -74,17 +74,17 @@ impl World {
     /// Only some others go on answering it, as many as it needs, by the planes of processes that are killed;
     /// the rest has lost it. It is isolated when the next process of one of those has read its folder. So
     /// whoever the rest elects rests on promises that planes gave while a folder was read.
-    fn sever_when_read(&mut self, place: usize, lasts: Nanos, luck: u64) {
+    fn sever_when_read(&mut self, machine: usize, lasts: Nanos, luck: u64) {
         let mut chance = Random::new(luck ^ 3);
-        let place = self.leader().unwrap_or(place);
-        let mut others = self.all_but(place);
+        let machine = self.leader().unwrap_or(machine);
+        let mut others = self.all_but(machine);
         chance.shuffle(&mut others);
         let lost = others.split_off(usize::from(self.plan.settings.voters) / 2);
         let longest = self.plan.settings.leases.iter().max().copied();
         let lasts = lasts + 2 * longest.unwrap_or_default();
-        self.part(place, &lost, lasts);
+        self.part(machine, &lost, lasts);
         for other in lost {
-            self.disconnect(place, other);
+            self.disconnect(machine, other);
         }
         for other in others {
             let back = chance.between(1, 10) * MILLISECOND;
@@ -92,15 +92,24 @@ impl World {
                 self.crash(other, false, back);
             }
         }
-        self.severs_when_read = Some(SeversWhenRead { place, lasts, luck });
+        self.severs_when_read = Some(SeversWhenRead {
+            machine,
+            lasts,
+            luck,
+        });
         self.counts.see("severed when a folder is read");
     }
 
     /// A process has read its folder, while the plane of the one before it went on.
-    pub fn has_read(&mut self, place: usize) {
-        let severs = self.severs_when_read.take_if(|it| it.place != place);
-        if let Some(SeversWhenRead { place, lasts, luck }) = severs {
-            self.isolate(place, lasts, luck);
+    pub fn has_read(&mut self, machine: usize) {
+        let severs = self.severs_when_read.take_if(|it| it.machine != machine);
+        if let Some(SeversWhenRead {
+            machine,
+            lasts,
+            luck,
+        }) = severs
+        {
+            self.isolate(machine, lasts, luck);
         }
     }
 }

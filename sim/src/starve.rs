@@ -15,29 +15,29 @@ const MARK: &str = "mark";
 
 impl World {
     /// An operation finds no memory, or the kernel kills a process for what it uses.
-    pub fn starve_of_memory(&mut self, place: usize, after: u8, luck: &mut Random) {
+    pub fn starve_of_memory(&mut self, machine: usize, after: u8, luck: &mut Random) {
         if luck.permille(700) {
-            let mut faults = self.machines[place].disk.faults();
+            let mut faults = self.machines[machine].disk.faults();
             faults.operations_until_no_memory = Some(u64::from(after));
             return;
         }
-        if !self.may_die(place) {
+        if !self.may_die(machine) {
             return;
         }
         self.counts.hit(Class::F11Starved);
         let lasts = luck.between(1, 2_000) * MILLISECOND;
-        self.crash(place, false, lasts);
+        self.crash(machine, false, lasts);
     }
 
     /// Whether a machine can open no file and make no connection.
     #[must_use]
-    pub fn has_no_handle(&self, place: usize) -> bool {
-        self.machines[place].disk.faults().opens_until_no_handle == Some(0)
+    pub fn has_no_handle(&self, machine: usize) -> bool {
+        self.machines[machine].disk.faults().opens_until_no_handle == Some(0)
     }
 
     /// Counts operations that failed for want of memory or handles.
-    pub fn note_starvation(&mut self, place: usize) {
-        let starved = std::mem::take(&mut self.machines[place].disk.faults().starved);
+    pub fn note_starvation(&mut self, machine: usize) {
+        let starved = std::mem::take(&mut self.machines[machine].disk.faults().starved);
         if starved > 0 {
             self.counts.hit(Class::F11Starved);
             self.counts.see_many("disk operation starved", starved);
@@ -45,12 +45,12 @@ impl World {
     }
 
     /// A clock stands still.
-    pub fn stop_clock(&mut self, place: usize) {
+    pub fn stop_clock(&mut self, machine: usize) {
         let now = self.now;
-        let machine = &mut self.machines[place];
-        if machine.clock_stopped_at.is_none() {
-            machine.clock_stopped_at = Some(now);
-            let leads = machine
+        let it = &mut self.machines[machine];
+        if it.clock_stopped_at.is_none() {
+            it.clock_stopped_at = Some(now);
+            let leads = it
                 .process
                 .as_ref()
                 .is_some_and(|process| process.group.replica.role() == Role::Leader);
@@ -62,19 +62,19 @@ impl World {
     }
 
     /// A time daemon has a clock go at another speed, within what is allowed.
-    pub fn slew_clock(&mut self, place: usize, permille: i16) {
+    pub fn slew_clock(&mut self, machine: usize, permille: i16) {
         let now = self.now;
         let max = i64::try_from(self.plan.settings.drift_ppm_max).unwrap_or(0);
         let ppm = self
             .plan
             .settings
             .clock_ppm(max * i64::from(permille) / 1_000);
-        let machine = &mut self.machines[place];
-        machine.slew_clock(now, ppm);
-        let run = machine.run;
+        let it = &mut self.machines[machine];
+        it.slew_clock(now, ppm);
+        let run = it.run;
         self.counts.hit(Class::F19ClockSlews);
         // What it wants to be woken for comes at another time now.
-        self.queue.set(now, Event::GoesOn(place, run));
+        self.queue.set(now, Event::GoesOn(machine, run));
     }
 
     /// Whether the clock of this leader goes as slowly as it may, and that of another machine as fast as it
@@ -89,18 +89,18 @@ impl World {
     }
 
     /// It goes again.
-    pub fn restart_clock(&mut self, place: usize) {
+    pub fn restart_clock(&mut self, machine: usize) {
         let now = self.now;
-        let machine = &mut self.machines[place];
-        machine.restart_clock(now);
-        let run = machine.run;
-        self.queue.set(now, Event::GoesOn(place, run));
+        let it = &mut self.machines[machine];
+        it.restart_clock(now);
+        let run = it.run;
+        self.queue.set(now, Event::GoesOn(machine, run));
     }
 
     /// Its plane forgets all it has, and its process, which can no longer account for what the plane has
     /// acknowledged, stops at once.
-    pub fn reset_plane(&mut self, place: usize, lasts: Nanos) {
-        let engaged = self.machines[place]
+    pub fn reset_plane(&mut self, machine: usize, lasts: Nanos) {
+        let engaged = self.machines[machine]
             .plane()
             .is_some_and(|plane| plane.data_plane().is_engaged());
         if !engaged {
@@ -108,16 +108,16 @@ impl World {
         }
         self.counts.hit(Class::F25PlaneBreaks);
         self.counts.see("plane reset");
-        self.crash(place, false, lasts);
-        self.machines[place].orphan = None;
+        self.crash(machine, false, lasts);
+        self.machines[machine].orphan = None;
     }
 
     /// Somebody copies a disk, to put the copy in its place later.
-    pub fn copy_disk(&mut self, place: usize, lasts: Nanos, luck: &mut Random) {
-        let may_be_damaged = self.forgetful == Some(place);
-        let machine = &mut self.machines[place];
-        let durable = machine.durable.last_index();
-        let Some(process) = &machine.process else {
+    pub fn copy_disk(&mut self, machine: usize, lasts: Nanos, luck: &mut Random) {
+        let may_be_damaged = self.forgetful == Some(machine);
+        let it = &mut self.machines[machine];
+        let durable = it.durable.last_index();
+        let Some(process) = &it.process else {
             return;
         };
         // Who finds that it is the only voter asks nobody, so nothing keeps it from going on alone.
@@ -129,12 +129,12 @@ impl World {
             .voters()
             .count()
             < 2;
-        if machine.old_copy.is_some() || may_be_damaged || is_alone {
+        if it.old_copy.is_some() || may_be_damaged || is_alone {
             return;
         }
-        machine.old_copy = Some(OldCopy {
-            files: machine.disk.inner().copy(),
-            incarnation: machine.peer.incarnation,
+        it.old_copy = Some(OldCopy {
+            files: it.disk.inner().copy(),
+            incarnation: it.peer.incarnation,
             due: self.now + luck.between(50 * MILLISECOND, 20 * SECOND),
             by_halves: luck.permille(300),
             lasts,
@@ -142,44 +142,44 @@ impl World {
     }
 
     /// A disk is put back to its old copy, if the group can bear it now.
-    pub fn put_copy_back_if_due(&mut self, place: usize) {
-        let machine = &self.machines[place];
-        let due = machine
+    pub fn put_copy_back_if_due(&mut self, machine: usize) {
+        let it = &self.machines[machine];
+        let due = it
             .old_copy
             .as_ref()
             .is_some_and(|copy| copy.due <= self.now);
         if !due || self.peace {
             return;
         }
-        if !self.may_be_rolled_back(place) {
+        if !self.may_be_rolled_back(machine) {
             return;
         }
-        let Some(copy) = self.machines[place].old_copy.take() else {
+        let Some(copy) = self.machines[machine].old_copy.take() else {
             return;
         };
-        if copy.incarnation != self.machines[place].peer.incarnation {
+        if copy.incarnation != self.machines[machine].peer.incarnation {
             return; // a copy of an older life, whose member is another
         }
-        let mark = read_whole(self.machines[place].disk.inner(), MARK);
-        let held = self.machines[place].durable.clone();
-        self.crash(place, false, copy.lasts);
-        let machine = &mut self.machines[place];
-        let space_bytes = machine.disk.faults().space_bytes;
-        machine.disk = FaultyDisk::new(copy.files);
-        machine.disk.faults().space_bytes = space_bytes;
+        let mark = read_whole(self.machines[machine].disk.inner(), MARK);
+        let held = self.machines[machine].durable.clone();
+        self.crash(machine, false, copy.lasts);
+        let it = &mut self.machines[machine];
+        let space_bytes = it.disk.faults().space_bytes;
+        it.disk = FaultyDisk::new(copy.files);
+        it.disk.faults().space_bytes = space_bytes;
         self.counts.hit(Class::F18RolledBack);
         match mark {
             Some(mark) if copy.by_halves => {
                 // Now it must be found: what the mark names is not there.
-                write_whole(machine.disk.inner(), MARK, &mark);
-                self.forgetful = Some(place);
+                write_whole(it.disk.inner(), MARK, &mark);
+                self.forgetful = Some(machine);
                 self.counts.see("disk put back by halves");
             }
             Some(_) | None => {
-                machine.rolled_back = true;
+                it.rolled_back = true;
                 let committed = self.checks.last_committed();
-                machine.owes = committed.map(|committed| Owes { committed, held });
-                let peer = machine.peer;
+                it.owes = committed.map(|committed| Owes { committed, held });
+                let peer = it.peer;
                 self.checks.forgets_promises(peer);
                 self.counts.see("disk put back whole");
             }
@@ -192,18 +192,18 @@ impl World {
     /// could be a majority of the members of then. Nor may it ever have been the only voter: a list of then,
     /// of its old copy or of a snapshot that it gets, makes it elect itself (docs/operating.md says so to
     /// operators).
-    fn may_be_rolled_back(&self, place: usize) -> bool {
-        if self.is_memory_missing() || !self.is_settled(place) {
+    fn may_be_rolled_back(&self, machine: usize) -> bool {
+        if self.is_memory_missing() || !self.is_settled(machine) {
             return false;
         }
-        let machine = &self.machines[place];
-        if self.voted_alone.contains(&machine.peer.id) {
+        let state = &self.machines[machine];
+        if self.voted_alone.contains(&state.peer.id) {
             return false;
         }
-        let Some(process) = &machine.process else {
+        let Some(process) = &state.process else {
             return false;
         };
-        let last_index = machine.last_index();
+        let last_index = state.last_index();
         let Some(last_term) = process.group.replica.term_at(last_index) else {
             return false;
         };
@@ -213,7 +213,7 @@ impl World {
         if self.machines.iter().any(removed) {
             return false;
         }
-        let mut others = members.members.iter().filter(|m| m.id != machine.peer.id);
+        let mut others = members.members.iter().filter(|m| m.id != state.peer.id);
         others.all(|member| {
             let other = &self.machines[usize::from(member.id.0)];
             let Some(process) = &other.process else {

@@ -39,8 +39,8 @@ impl World {
                 self.network.weather.push((number, fault.what));
             }
             Kind::Unreadable => {
-                let place = self.leader().unwrap_or(anyone);
-                if let Some(process) = &mut self.machines[place].process {
+                let machine = self.leader().unwrap_or(anyone);
+                if let Some(process) = &mut self.machines[machine].process {
                     process.unreadable_upto = process.group.replica.snapshot_index();
                 }
             }
@@ -54,11 +54,11 @@ impl World {
                 self.network.byte_faults.push(fault.what);
             }
             Kind::Strike(strike, target) => {
-                let place = match target {
+                let machine = match target {
                     Target::Leader => self.leader().unwrap_or(anyone),
                     Target::Anyone => anyone,
                 };
-                self.strike(place, strike, fault.lasts, luck.next());
+                self.strike(machine, strike, fault.lasts, luck.next());
             }
             Kind::PowerCutOfAll => self.cut_power_of_all(fault.lasts, &mut luck),
             Kind::SyncFails { .. }
@@ -71,9 +71,9 @@ impl World {
             | Kind::Wipe => self.break_disk(anyone, &fault, &mut luck),
             Kind::WallClock { seconds } => {
                 // A clock that is far ahead is set right the next time.
-                let machine = &mut self.machines[anyone];
-                machine.wall_set_at = Some(self.now);
-                machine.wall_offset_ms = match machine.wall_offset_ms {
+                let it = &mut self.machines[anyone];
+                it.wall_set_at = Some(self.now);
+                it.wall_offset_ms = match it.wall_offset_ms {
                     DAY_MS.. => 0,
                     offset_ms => offset_ms + i64::from(seconds) * 1_000,
                 };
@@ -83,14 +83,14 @@ impl World {
             Kind::StopClock => self.stop_clock(anyone),
             Kind::SlewClock { permille } => self.slew_clock(anyone, permille),
             Kind::Members(change) => {
-                let place = self.leader().unwrap_or(anyone);
-                self.arrive(place, Arrival::Admin(change, luck.next()));
+                let machine = self.leader().unwrap_or(anyone);
+                self.arrive(machine, Arrival::Admin(change, luck.next()));
             }
             Kind::Returns { requests } => self.leadership_goes_away(anyone, requests, fault.lasts),
             Kind::Snapshot => self.arrive(anyone, Arrival::TakeSnapshot),
             Kind::Overload { commands } => {
-                if let Some(place) = self.leader() {
-                    self.flood(place, commands);
+                if let Some(machine) = self.leader() {
+                    self.flood(machine, commands);
                 }
             }
             Kind::Trigger { on, skip, then } => self.armed.push(ArmedFault {
@@ -111,18 +111,18 @@ impl World {
             return;
         };
         self.network.weather.retain(|(by, _)| *by != number);
-        if let Some(place) = self.cuts.iter().position(|(by, _)| *by == number) {
-            let (_, links) = self.cuts.swap_remove(place);
+        if let Some(found) = self.cuts.iter().position(|(by, _)| *by == number) {
+            let (_, links) = self.cuts.swap_remove(found);
             self.network.mend(&links);
         }
         let mut luck = Random::new(fault.luck);
-        let place = usize::try_from(luck.below(self.machines.len() as u64)).unwrap_or(0);
+        let machine = usize::try_from(luck.below(self.machines.len() as u64)).unwrap_or(0);
         match fault.what {
-            Kind::DiskFull => self.machines[place].disk.faults().space_bytes = None,
+            Kind::DiskFull => self.machines[machine].disk.faults().space_bytes = None,
             Kind::NoHandles { .. } => {
-                self.machines[place].disk.faults().opens_until_no_handle = None;
+                self.machines[machine].disk.faults().opens_until_no_handle = None;
             }
-            Kind::StopClock => self.restart_clock(place),
+            Kind::StopClock => self.restart_clock(machine),
             Kind::Loss { .. }
             | Kind::Repeat { .. }
             | Kind::Late { .. }
@@ -178,7 +178,7 @@ impl World {
         luck.shuffle(&mut order);
         let leader = self.leader().unwrap_or(order[0]);
         let half = 1 + usize::try_from(luck.below(count as u64 - 1)).unwrap_or(0);
-        let side = |place: usize| order.iter().position(|p| *p == place) < Some(half);
+        let side = |machine: usize| order.iter().position(|p| *p == machine) < Some(half);
         let all = (0..count).flat_map(|a| (0..count).map(move |b| (a, b)));
         let is_cut = |(a, b): &Link| {
             a != b
@@ -191,7 +191,8 @@ impl World {
                         *a != bridge && *b != bridge && side(*a) != side(*b)
                     }
                     Shape::Ring => {
-                        let at = |place: usize| order.iter().position(|p| *p == place).unwrap_or(0);
+                        let at =
+                            |machine: usize| order.iter().position(|p| *p == machine).unwrap_or(0);
                         let (a, b) = (at(*a), at(*b));
                         (a + 1) % count != b && (b + 1) % count != a
                     }
@@ -207,24 +208,24 @@ impl World {
         self.cuts.push((number, links));
     }
 
-    fn clog(&mut self, place: usize, lasts: Nanos) {
+    fn clog(&mut self, machine: usize, lasts: Nanos) {
         for other in 0..self.machines.len() {
-            self.network.clog((other, place), self.now + lasts);
+            self.network.clog((other, machine), self.now + lasts);
         }
         self.counts.hit(Class::F5Clog);
     }
 
     fn swizzle(&mut self, lasts: Nanos, luck: &mut Random) {
-        for place in 0..self.machines.len() {
+        for machine in 0..self.machines.len() {
             if luck.permille(500) {
                 let lasts = luck.between(lasts / 2, lasts * 2);
-                self.clog(place, lasts);
+                self.clog(machine, lasts);
             }
         }
     }
 
     /// A process has come to a moment of the protocol: whatever waits for that strikes.
-    pub fn reached(&mut self, place: usize, moment: Moment) {
+    pub fn reached(&mut self, machine: usize, moment: Moment) {
         if self.armed.is_empty() || self.peace {
             return;
         }
@@ -239,243 +240,242 @@ impl World {
         self.counts.see(moment.name());
         if self.loud {
             self.say(
-                place,
+                machine,
                 &format!("fault {} at {moment:?}: {:?}", armed.fault, armed.then),
             );
         }
-        self.strike(place, armed.then, armed.lasts, armed.luck);
+        self.strike(machine, armed.then, armed.lasts, armed.luck);
     }
 
     /// Something is done to one machine.
-    pub fn strike(&mut self, place: usize, strike: Strike, lasts: Nanos, luck: u64) {
+    pub fn strike(&mut self, machine: usize, strike: Strike, lasts: Nanos, luck: u64) {
         let (now, is_over) = (self.now, self.peace);
-        let may_die = self.may_die(place);
+        let may_die = self.may_die(machine);
         let sync = self.plan.settings.durability == Durability::Sync;
-        let machine = &mut self.machines[place];
-        if machine.process.is_none() || is_over {
+        let it = &mut self.machines[machine];
+        if it.process.is_none() || is_over {
             return;
         }
-        machine.down_for = lasts;
+        it.down_for = lasts;
         match strike {
-            Strike::Kill { after } if may_die => machine.dies_after = Some((after, false)),
-            Strike::PowerCut { after } if may_die => machine.dies_after = Some((after, true)),
+            Strike::Kill { after } if may_die => it.dies_after = Some((after, false)),
+            Strike::PowerCut { after } if may_die => it.dies_after = Some((after, true)),
             Strike::KillInWrite { after } if may_die => {
-                machine.dies_in_write = Some((after, false));
+                it.dies_in_write = Some((after, false));
             }
             Strike::PowerCutInWrite { after } if may_die => {
-                machine.dies_in_write = Some((after, true));
+                it.dies_in_write = Some((after, true));
             }
             Strike::FailSync { after } if may_die && sync => {
-                machine.disk.faults().syncs_until_failure = Some(u64::from(after));
+                it.disk.faults().syncs_until_failure = Some(u64::from(after));
             }
-            Strike::ResetPlane if may_die => self.reset_plane(place, lasts),
+            Strike::ResetPlane if may_die => self.reset_plane(machine, lasts),
             Strike::Kill { .. }
             | Strike::PowerCut { .. }
             | Strike::FailSync { .. }
             | Strike::KillInWrite { .. }
             | Strike::PowerCutInWrite { .. }
             | Strike::ResetPlane => {}
-            Strike::BreakPlane => self.break_plane(place),
-            Strike::Administer(change) => self.arrive_later(place, Arrival::Admin(change, luck)),
+            Strike::BreakPlane => self.break_plane(machine),
+            Strike::Administer(change) => self.arrive_later(machine, Arrival::Admin(change, luck)),
             Strike::Pause | Strike::PauseControl => {
-                if machine.busy_until <= now {
-                    machine.plane_goes_on = strike == Strike::PauseControl;
+                if it.busy_until <= now {
+                    it.plane_goes_on = strike == Strike::PauseControl;
                 }
-                machine.busy_until = machine.busy_until.max(now + lasts);
-                machine.still_since = machine.still_since.or(Some(now));
-                let run = machine.run;
-                let until = machine.busy_until;
-                self.queue.set(until, Event::GoesOn(place, run));
+                it.busy_until = it.busy_until.max(now + lasts);
+                it.still_since = it.still_since.or(Some(now));
+                let run = it.run;
+                let until = it.busy_until;
+                self.queue.set(until, Event::GoesOn(machine, run));
                 self.counts.hit(Class::F10Pause);
             }
             Strike::Isolate => {
-                self.isolate(place, lasts, luck);
+                self.isolate(machine, lasts, luck);
                 self.counts.see("isolated");
             }
-            Strike::Sever => self.sever(place, lasts, luck),
+            Strike::Sever => self.sever(machine, lasts, luck),
         }
     }
 
     /// In `memory` mode a process that dies has lost its memory.
-    pub fn may_die(&mut self, place: usize) -> bool {
+    pub fn may_die(&mut self, machine: usize) -> bool {
         match self.plan.settings.durability {
             Durability::Sync => true,
-            Durability::Memory => self.may_forget(place),
+            Durability::Memory => self.may_forget(machine),
         }
     }
 
     /// After each output: whether it was the last one.
-    pub fn die_if_doomed(&mut self, place: usize) {
-        let machine = &mut self.machines[place];
-        let Some((left, power)) = machine.dies_after else {
+    pub fn die_if_doomed(&mut self, machine: usize) {
+        let it = &mut self.machines[machine];
+        let Some((left, power)) = it.dies_after else {
             return;
         };
-        if machine.process.is_none() {
+        if it.process.is_none() {
             return;
         }
         if left > 0 {
-            machine.dies_after = Some((left - 1, power));
+            it.dies_after = Some((left - 1, power));
             return;
         }
-        machine.dies_after = None;
-        let lasts = machine.down_for;
-        if self.may_die(place) {
+        it.dies_after = None;
+        let lasts = it.down_for;
+        if self.may_die(machine) {
             self.counts.hit(Class::F8Crash);
-            self.crash(place, power, lasts);
+            self.crash(machine, power, lasts);
         }
     }
 
     /// Before the disk does something: whether that is when the process dies.
-    pub fn dies_in_write(&mut self, place: usize) -> bool {
-        let machine = &mut self.machines[place];
-        let Some((after, power)) = machine.dies_in_write.take() else {
+    pub fn dies_in_write(&mut self, machine: usize) -> bool {
+        let it = &mut self.machines[machine];
+        let Some((after, power)) = it.dies_in_write.take() else {
             return false;
         };
-        let lasts = machine.down_for;
-        if !self.may_die(place) {
+        let lasts = it.down_for;
+        if !self.may_die(machine) {
             return false;
         }
-        let machine = &mut self.machines[place];
-        machine.disk.faults().changes_until_death = Some(u64::from(after));
-        if let Some(process) = &mut machine.process {
+        let it = &mut self.machines[machine];
+        it.disk.faults().changes_until_death = Some(u64::from(after));
+        if let Some(process) = &mut it.process {
             process.journal.write_and_die(&mut self.random);
         }
         self.counts.hit(Class::F12TornWrite);
-        self.crash(place, power, lasts);
+        self.crash(machine, power, lasts);
         true
     }
 
     /// The process is gone; it starts again later. With a power cut, what was not synced may be, too.
-    pub fn crash(&mut self, place: usize, power: bool, lasts: Nanos) {
-        let forgetful = self.forgetful == Some(place);
+    pub fn crash(&mut self, machine: usize, power: bool, lasts: Nanos) {
+        let forgetful = self.forgetful == Some(machine);
         let sync = self.plan.settings.durability == Durability::Sync;
-        let machine = &mut self.machines[place];
-        let Some(process) = machine.process.take() else {
+        let it = &mut self.machines[machine];
+        let Some(process) = it.process.take() else {
             return;
         };
-        machine.socket.clear();
-        machine.durable.unsure_from = process.journal.unsure_from();
+        it.socket.clear();
+        it.durable.unsure_from = process.journal.unsure_from();
         let outlives = self.plan.settings.plane_outlives && !power;
-        machine.orphan = process.group.plane.filter(|_| outlives);
-        let before = *machine.disk.faults();
+        it.orphan = process.group.plane.filter(|_| outlives);
+        let before = *it.disk.faults();
         if before.starved > 0 {
             self.counts.hit(Class::F11Starved);
         }
-        let mut files = machine.disk.inner().clone();
+        let mut files = it.disk.inner().clone();
         // A disk that holds damage which was not found yet must not look like one that was cut off in
         // the middle of a write: no single disk can tell these apart.
         if power && !forgetful {
             let random = &mut self.random;
             files = files.after_power_cut(&mut |bound| random.below(bound));
         }
-        machine.disk = FaultyDisk::new(files);
-        machine.disk.faults().space_bytes = before.space_bytes;
-        machine.disk.faults().opens_until_no_handle = before.opens_until_no_handle;
-        machine.run += 1;
-        machine.inbox.clear();
-        machine.wake_at = Nanos::MAX;
-        machine.busy_until = 0;
-        machine.still_since = None;
-        machine.dies_after = None;
-        machine.dies_in_write = None;
+        it.disk = FaultyDisk::new(files);
+        it.disk.faults().space_bytes = before.space_bytes;
+        it.disk.faults().opens_until_no_handle = before.opens_until_no_handle;
+        it.run += 1;
+        it.inbox.clear();
+        it.wake_at = Nanos::MAX;
+        it.busy_until = 0;
+        it.still_since = None;
+        it.dies_after = None;
+        it.dies_in_write = None;
         if !sync {
-            self.forgetful = Some(place);
+            self.forgetful = Some(machine);
         }
-        self.say(place, if power { "loses power" } else { "is killed" });
-        let peer = self.machines[place].peer;
-        self.leave_all(place, peer);
+        self.say(machine, if power { "loses power" } else { "is killed" });
+        let peer = self.machines[machine].peer;
+        self.leave_all(machine, peer);
         let lasts = lasts.max(MILLISECOND);
-        self.queue.set(self.now + lasts, Event::Boot(place));
+        self.queue.set(self.now + lasts, Event::Boot(machine));
     }
 
     /// The others notice, one after the other, that a process is not there any more.
-    pub fn leave_all(&mut self, place: usize, peer: Peer) {
+    pub fn leave_all(&mut self, machine: usize, peer: Peer) {
         for other in 0..self.machines.len() {
-            if other == place || !self.network.is_connected(place, other) {
+            if other == machine || !self.network.is_connected(machine, other) {
                 continue;
             }
-            self.network.set_connected(place, other, false);
+            self.network.set_connected(machine, other, false);
             let delay = notice_delay(&mut self.random);
             self.queue.set(self.now + delay, Event::Gone(other, peer));
         }
     }
 
     /// The disk of a process has failed it: it stops, and does not try again before it is started anew.
-    pub fn log_failed(&mut self, place: usize) {
+    pub fn log_failed(&mut self, machine: usize) {
         self.counts.hit(Class::F13SyncFails);
         let lasts = self.random.between(10, 2_000) * MILLISECOND;
-        self.crash(place, false, lasts);
+        self.crash(machine, false, lasts);
     }
 
     fn cut_power_of_all(&mut self, lasts: Nanos, luck: &mut Random) {
         if self.plan.settings.durability == Durability::Memory {
             return;
         }
-        for place in 0..self.machines.len() {
-            if luck.permille(300) && self.machines[place].process.is_some() {
+        for machine in 0..self.machines.len() {
+            if luck.permille(300) && self.machines[machine].process.is_some() {
                 // In the middle of whatever its disk was at.
                 let after = luck.below(6);
-                let machine = &mut self.machines[place];
-                machine.disk.faults().changes_until_death = Some(after);
-                if let Some(process) = &mut machine.process {
+                let it = &mut self.machines[machine];
+                it.disk.faults().changes_until_death = Some(after);
+                if let Some(process) = &mut it.process {
                     process.journal.write_and_die(&mut self.random);
                 }
             }
             let back = luck.between(lasts / 2, lasts + 100 * MILLISECOND);
-            self.crash(place, true, back);
+            self.crash(machine, true, back);
         }
         self.counts.hit(Class::F9PowerCutOfAll);
     }
 
-    fn break_disk(&mut self, place: usize, fault: &Fault, luck: &mut Random) {
+    fn break_disk(&mut self, machine: usize, fault: &Fault, luck: &mut Random) {
         match fault.what {
             Kind::SyncFails { after } => {
-                let mut faults = self.machines[place].disk.faults();
+                let mut faults = self.machines[machine].disk.faults();
                 faults.syncs_until_failure = Some(u64::from(after));
             }
             Kind::DiskFull => {
                 let room = luck.below(20_000);
-                self.machines[place].disk.faults().space_bytes = Some(room);
+                self.machines[machine].disk.faults().space_bytes = Some(room);
             }
             Kind::NoHandles { after } => {
-                let mut faults = self.machines[place].disk.faults();
+                let mut faults = self.machines[machine].disk.faults();
                 faults.opens_until_no_handle = Some(u64::from(after));
             }
-            Kind::RollBack => self.copy_disk(place, fault.lasts, luck),
+            Kind::RollBack => self.copy_disk(machine, fault.lasts, luck),
             Kind::Stall => {
-                let machine = &mut self.machines[place];
-                machine.stalled_until = machine.stalled_until.max(self.now + fault.lasts);
+                let it = &mut self.machines[machine];
+                it.stalled_until = it.stalled_until.max(self.now + fault.lasts);
                 self.counts.hit(Class::F17Stall);
             }
-            Kind::Wipe if self.may_forget(place) => {
-                self.forgetful = Some(place);
-                self.crash(place, false, fault.lasts);
-                let machine = &mut self.machines[place];
-                machine.disk = FaultyDisk::new(MemoryDisk::with_power_cuts());
+            Kind::Wipe if self.may_forget(machine) => {
+                self.forgetful = Some(machine);
+                self.crash(machine, false, fault.lasts);
+                let it = &mut self.machines[machine];
+                it.disk = FaultyDisk::new(MemoryDisk::with_power_cuts());
                 if luck.permille(500) {
-                    machine.mark = None; // the file beside the folder is gone, too
+                    it.mark = None; // the file beside the folder is gone, too
                     if self.plan.settings.shape == ClusterShape::BeginsAlone {
                         // Told again to begin a cluster alone, it would: so it is told to join one.
-                        machine.initial.clear();
+                        it.initial.clear();
                     }
                 }
                 self.counts.hit(Class::F18Wipe);
             }
-            Kind::Damage if self.may_forget(place) => {
-                self.forgetful = Some(place);
-                self.crash(place, false, fault.lasts);
-                if damage(self.machines[place].disk.inner(), luck) {
+            Kind::Damage if self.may_forget(machine) => {
+                self.forgetful = Some(machine);
+                self.crash(machine, false, fault.lasts);
+                if damage(self.machines[machine].disk.inner(), luck) {
                     self.counts.hit(Class::F15Damage);
                 }
             }
-            Kind::Misdirected { after } if self.may_forget(place) => {
-                self.forgetful = Some(place);
-                let machine = &mut self.machines[place];
+            Kind::Misdirected { after } if self.may_forget(machine) => {
+                self.forgetful = Some(machine);
+                let it = &mut self.machines[machine];
                 let bytes = luck.between(1, 4_000);
-                machine.disk.faults().misdirect = Some((u64::from(after), bytes));
-                machine.down_for = fault.lasts;
-                machine.dies_after =
-                    Some((u8::try_from(luck.between(20, 200)).unwrap_or(99), false));
+                it.disk.faults().misdirect = Some((u64::from(after), bytes));
+                it.down_for = fault.lasts;
+                it.dies_after = Some((u8::try_from(luck.between(20, 200)).unwrap_or(99), false));
                 self.counts.hit(Class::F16Misdirected);
             }
             Kind::Loss { .. }
@@ -514,11 +514,11 @@ impl World {
     /// Whether the group can bear that this one loses its memory: no other voter has, and that is
     /// settled: the newest leader's members are committed, at least three vote, all in their present
     /// lives.
-    fn may_forget(&mut self, place: usize) -> bool {
-        if self.machines[place].process.is_none() || self.is_memory_missing() {
+    fn may_forget(&mut self, machine: usize) -> bool {
+        if self.machines[machine].process.is_none() || self.is_memory_missing() {
             return false;
         }
-        self.is_settled(place)
+        self.is_settled(machine)
     }
 
     /// Whether somebody has lost its memory, or a part of it, and does not have it back.
@@ -531,7 +531,7 @@ impl World {
     /// Whether the newest leader's members are committed, at least three, this one among them, all in their
     /// present lives, and none is about to be removed: that may wait for a plane to stop.
     #[must_use]
-    pub fn is_settled(&self, place: usize) -> bool {
+    pub fn is_settled(&self, machine: usize) -> bool {
         let Some(leader) = self.leader() else {
             return false;
         };
@@ -539,18 +539,15 @@ impl World {
             return false;
         };
         let replica = &process.group.replica;
-        let terms = self
-            .machines
-            .iter()
-            .filter_map(|machine| machine.process.as_ref());
+        let terms = self.machines.iter().filter_map(|it| it.process.as_ref());
         let newest = terms.map(|process| process.group.replica.term()).max();
         let (set_at, membership) = replica.membership_at(replica.last_index());
         let own_term = replica.term_at(replica.commit_index()) == Some(replica.term());
         let in_present_life = membership.members.iter().all(|member| {
-            let machine = &self.machines[usize::from(member.id.0)];
-            machine.peer.incarnation == member.incarnation
+            let it = &self.machines[usize::from(member.id.0)];
+            it.peer.incarnation == member.incarnation
         });
-        let peer = self.machines[place].peer;
+        let peer = self.machines[machine].peer;
         newest == Some(replica.term())
             && own_term
             && process.removal.is_none()
@@ -562,8 +559,8 @@ impl World {
 
     /// Whoever had lost its memory may vote again.
     pub fn note_memory(&mut self) {
-        for machine in &mut self.machines {
-            let has = |(index, term)| machine.durable.holds(index, term);
+        for it in &mut self.machines {
+            let has = |(index, term)| it.durable.holds(index, term);
             // What it had acknowledged still counts, until another entry is committed there.
             let is_settled = |(index, term)| {
                 let committed = self.checks.committed_term(index);
@@ -572,16 +569,16 @@ impl World {
             let is_paid = |owes: &crate::machine::Owes| {
                 has(owes.committed) && owes.held.entries().all(is_settled)
             };
-            if machine.process.is_some() && machine.owes.as_ref().is_some_and(is_paid) {
-                machine.owes = None;
+            if it.process.is_some() && it.owes.as_ref().is_some_and(is_paid) {
+                it.owes = None;
             }
         }
-        if let Some(place) = self.forgetful {
+        if let Some(machine) = self.forgetful {
             let quiet = {
-                let machine = &self.machines[place];
-                machine.dies_after.is_none() && machine.disk.faults().misdirect.is_none()
+                let it = &self.machines[machine];
+                it.dies_after.is_none() && it.disk.faults().misdirect.is_none()
             };
-            if quiet && self.machines[place].process.is_some() && self.is_settled(place) {
+            if quiet && self.machines[machine].process.is_some() && self.is_settled(machine) {
                 self.forgetful = None;
                 self.counts.see("memory regained");
             }
@@ -596,35 +593,35 @@ impl World {
         self.cuts.clear();
         self.armed.clear();
         self.severs_when_read = None;
-        for place in 0..self.machines.len() {
-            let machine = &mut self.machines[place];
-            *machine.disk.faults() = quorumwire_storage::Faults::default();
-            machine.old_copy = None;
-            machine.restart_clock(self.now);
-            machine.stalled_until = 0;
-            machine.plane_refuses_until = 0;
-            machine.dies_after = None;
-            machine.dies_in_write = None;
-            let run = machine.run;
-            let writing = machine.process.as_ref().is_some_and(|p| p.journal.writing);
+        for machine in 0..self.machines.len() {
+            let it = &mut self.machines[machine];
+            *it.disk.faults() = quorumwire_storage::Faults::default();
+            it.old_copy = None;
+            it.restart_clock(self.now);
+            it.stalled_until = 0;
+            it.plane_refuses_until = 0;
+            it.dies_after = None;
+            it.dies_in_write = None;
+            let run = it.run;
+            let writing = it.process.as_ref().is_some_and(|p| p.journal.writing);
             if writing {
                 // A disk that stood still goes on now.
-                self.queue.set(self.now, Event::LogDone(place, run));
+                self.queue.set(self.now, Event::LogDone(machine, run));
             }
-            if let Some(process) = &mut machine.process {
+            if let Some(process) = &mut it.process {
                 // And so do the snapshot threads, in their order.
                 process.pieces_until = self.now;
                 process.unreadable_upto = Index(0);
                 for number in process.jobs.keys() {
-                    let done = Event::SnapshotDone(place, run, *number);
+                    let done = Event::SnapshotDone(machine, run, *number);
                     self.queue.set(self.now, done);
                 }
             }
-            if machine.process.is_none() {
-                self.queue.set(self.now, Event::Boot(place));
+            if it.process.is_none() {
+                self.queue.set(self.now, Event::Boot(machine));
             } else {
-                machine.busy_until = machine.busy_until.min(self.now);
-                self.queue.set(self.now, Event::GoesOn(place, run));
+                it.busy_until = it.busy_until.min(self.now);
+                self.queue.set(self.now, Event::GoesOn(machine, run));
             }
         }
     }

@@ -14,37 +14,37 @@ const PAUSES_NOT_NOTICED_ONE_IN: u64 = 5;
 
 impl World {
     /// Tells a process something. It looks at once, unless it stands still.
-    pub fn arrive(&mut self, place: usize, arrival: Arrival) {
+    pub fn arrive(&mut self, machine: usize, arrival: Arrival) {
         let now = self.now;
-        let machine = &mut self.machines[place];
-        if machine.process.is_none() {
+        let it = &mut self.machines[machine];
+        if it.process.is_none() {
             return;
         }
-        machine.inbox.push_back(arrival);
-        if machine.busy_until <= now {
-            self.turn(place);
+        it.inbox.push_back(arrival);
+        if it.busy_until <= now {
+            self.turn(machine);
         }
     }
 
     /// Tells a process something, to be looked at when the turn that it may be in is over.
-    pub fn arrive_later(&mut self, place: usize, arrival: Arrival) {
-        let machine = &mut self.machines[place];
-        if machine.process.is_some() {
-            machine.inbox.push_back(arrival);
-            let run = machine.run;
-            self.queue.set(self.now, Event::PlaneNews(place, run));
+    pub fn arrive_later(&mut self, machine: usize, arrival: Arrival) {
+        let it = &mut self.machines[machine];
+        if it.process.is_some() {
+            it.inbox.push_back(arrival);
+            let run = it.run;
+            self.queue.set(self.now, Event::PlaneNews(machine, run));
         }
     }
 
     /// A turn: first what disk and snapshot threads have done, then what others say, then the time,
     /// then clients; then all that the replica asks for.
-    pub fn turn(&mut self, place: usize) {
-        let wall = self.machines[place].wall(self.now);
-        self.drive(place, |group| group.look_at_wall_clock(wall));
-        if let Some(pause) = self.machines[place].notices_pause(self.now) {
-            self.goes_on(place, pause);
+    pub fn turn(&mut self, machine: usize) {
+        let wall = self.machines[machine].wall(self.now);
+        self.drive(machine, |group| group.look_at_wall_clock(wall));
+        if let Some(pause) = self.machines[machine].notices_pause(self.now) {
+            self.goes_on(machine, pause);
         }
-        let mut inbox = std::mem::take(&mut self.machines[place].inbox);
+        let mut inbox = std::mem::take(&mut self.machines[machine].inbox);
         let many = inbox.len() > 1;
         if many {
             let is_first = |a: &Arrival| matches!(a, Arrival::Log | Arrival::Snapshot(_));
@@ -56,16 +56,16 @@ impl World {
         let mut polled = false;
         for arrival in inbox.drain(..) {
             if !polled && !matches!(arrival, Arrival::Log | Arrival::Snapshot(_)) {
-                self.poll_plane(place);
+                self.poll_plane(machine);
                 polled = true;
             }
             match arrival {
-                Arrival::Log => self.log_has_news(place),
-                Arrival::Snapshot(event) => self.take_snapshot_event(place, event),
+                Arrival::Log => self.log_has_news(machine),
+                Arrival::Snapshot(event) => self.take_snapshot_event(machine, event),
                 Arrival::Up(peer, promise) => {
                     let id = peer.id;
                     let has_plane = self.machines[usize::from(id.0)].has_plane;
-                    self.drive(place, |group| {
+                    self.drive(machine, |group| {
                         let connected = PeerConnection {
                             peer,
                             heard: group.now,
@@ -74,17 +74,17 @@ impl World {
                         group.peers.connected.insert(id, connected);
                         group.step(Input::PeerUp(peer, promise));
                     });
-                    self.step(place, Input::PlanePeer { id, has_plane });
+                    self.step(machine, Input::PlanePeer { id, has_plane });
                 }
                 Arrival::Look => {}
-                Arrival::Down(peer) => self.peer_is_gone(place, peer),
+                Arrival::Down(peer) => self.peer_is_gone(machine, peer),
                 Arrival::Message(from, message) => {
-                    self.drive(place, |group| {
+                    self.drive(machine, |group| {
                         note_heard(group, from);
                         group.step(Input::Message { from, message });
                     });
                 }
-                Arrival::PassedOn(from, message) => self.take_passed_on(place, from, message),
+                Arrival::PassedOn(from, message) => self.take_passed_on(machine, from, message),
                 Arrival::Request(_)
                 | Arrival::Flood(_)
                 | Arrival::Pipe(..)
@@ -93,27 +93,27 @@ impl World {
             }
         }
         if !polled {
-            self.poll_plane(place);
+            self.poll_plane(machine);
         }
-        let machine = &mut self.machines[place];
-        if machine.process.is_some() {
+        let it = &mut self.machines[machine];
+        if it.process.is_some() {
             // Its memory is used again; what came during the turn is for the next one.
-            inbox.append(&mut machine.inbox);
-            machine.inbox = inbox;
+            inbox.append(&mut it.inbox);
+            it.inbox = inbox;
         }
-        let clock = machine.clock(self.now);
+        let clock = it.clock(self.now);
         let is_due = |process: &Process| process.group.replica.next_wake() <= clock;
-        if machine.process.as_ref().is_some_and(is_due) {
-            self.step(place, Input::Timeout);
+        if it.process.as_ref().is_some_and(is_due) {
+            self.step(machine, Input::Timeout);
         }
-        self.look_at_lease(place);
+        self.look_at_lease(machine);
         for arrival in last {
             match arrival {
-                Arrival::Request(operation) => self.serve(place, operation),
-                Arrival::Flood(commands) => self.serve_flood(place, commands),
-                Arrival::Pipe(burst, operations) => self.serve_pipe(place, burst, operations),
-                Arrival::Admin(change, luck) => self.administer(place, change, luck),
-                Arrival::TakeSnapshot => self.take_snapshot(place),
+                Arrival::Request(operation) => self.serve(machine, operation),
+                Arrival::Flood(commands) => self.serve_flood(machine, commands),
+                Arrival::Pipe(burst, operations) => self.serve_pipe(machine, burst, operations),
+                Arrival::Admin(change, luck) => self.administer(machine, change, luck),
+                Arrival::TakeSnapshot => self.take_snapshot(machine),
                 Arrival::Log
                 | Arrival::Snapshot(_)
                 | Arrival::Look
@@ -123,71 +123,71 @@ impl World {
                 | Arrival::PassedOn(..) => {}
             }
         }
-        self.submit_to_plane(place);
-        self.carry_out_all(place);
-        self.keep_house(place);
-        self.free_plane(place);
-        self.plan_ahead(place);
+        self.submit_to_plane(machine);
+        self.carry_out_all(machine);
+        self.keep_house(machine);
+        self.free_plane(machine);
+        self.plan_ahead(machine);
     }
 
     /// A process goes on after it stood still, and mostly knows that it did.
-    fn goes_on(&mut self, place: usize, pause: Duration) {
-        let luck = mix(self.plan.settings.seed ^ self.now ^ (place as u64) << 56);
+    fn goes_on(&mut self, machine: usize, pause: Duration) {
+        let luck = mix(self.plan.settings.seed ^ self.now ^ (machine as u64) << 56);
         if luck.is_multiple_of(PAUSES_NOT_NOTICED_ONE_IN) {
             return self.counts.see("own pause not noticed");
         }
         self.counts.see("own pause noticed");
-        self.step(place, Input::StoodStill(pause));
+        self.step(machine, Input::StoodStill(pause));
     }
 
     /// Whoever may read by its lease now has all that is committed, whether somebody reads or not.
-    fn look_at_lease(&mut self, place: usize) {
-        let machine = &self.machines[place];
-        let Some(replica) = machine.process.as_ref().map(|it| &it.group.replica) else {
+    fn look_at_lease(&mut self, machine: usize) {
+        let state = &self.machines[machine];
+        let Some(replica) = state.process.as_ref().map(|it| &it.group.replica) else {
             return;
         };
-        if let Some(index) = replica.lease_read(machine.clock(self.now)) {
+        if let Some(index) = replica.lease_read(state.clock(self.now)) {
             if replica.fast_term().is_some() {
                 self.counts.see("lease in a fast term");
             }
-            self.checks.may_read(machine.peer, index);
+            self.checks.may_read(state.peer, index);
         }
     }
 
     /// Has the group of a process do something, now.
-    pub fn drive<T>(&mut self, place: usize, what: impl FnOnce(&mut Group) -> T) -> Option<T> {
-        let clock = self.machines[place].clock(self.now);
-        let process = self.machines[place].process.as_mut()?;
+    pub fn drive<T>(&mut self, machine: usize, what: impl FnOnce(&mut Group) -> T) -> Option<T> {
+        let clock = self.machines[machine].clock(self.now);
+        let process = self.machines[machine].process.as_mut()?;
         process.group.now = clock;
         let first = process.group.outputs.len();
         let done = what(&mut process.group);
-        self.observe(place, first);
+        self.observe(machine, first);
         Some(done)
     }
 
     /// Hands one input to the replica.
-    pub fn step(&mut self, place: usize, input: Input) {
-        self.drive(place, |group| group.step(input));
+    pub fn step(&mut self, machine: usize, input: Input) {
+        self.drive(machine, |group| group.step(input));
     }
 
-    fn observe(&mut self, place: usize, first: usize) {
+    fn observe(&mut self, machine: usize, first: usize) {
         self.counts.steps += 1;
         self.checks
-            .after_step(&self.machines, place, first, self.now);
-        match self.moves.after_step(&self.machines[place], first) {
+            .after_step(&self.machines, machine, first, self.now);
+        match self.moves.after_step(&self.machines[machine], first) {
             Ok(true) => self.counts.see("member moved"),
             Ok(false) => {}
             Err(problem) => self.checks.require(false, || problem),
         }
-        self.note_plane(place);
-        if let Some(process) = &mut self.machines[place].process {
+        self.note_plane(machine);
+        if let Some(process) = &mut self.machines[machine].process {
             let replica = &process.group.replica;
             process.seen.term = replica.term();
             process.seen.commit_index = replica.commit_index();
             process.seen.led = replica.role() == Role::Leader;
             let begun = process.group.clock.term;
             if std::mem::replace(&mut process.seen.begun, begun) != begun {
-                let wall = self.machines[place].wall(self.now).as_millis();
+                let wall = self.machines[machine].wall(self.now).as_millis();
                 let wall_ms = u64::try_from(wall).unwrap_or(0);
                 let drift_ppm = self.plan.settings.drift_ppm_max;
                 self.lives.term_begins(begun, self.now, wall_ms, drift_ppm);
@@ -196,14 +196,14 @@ impl World {
     }
 
     /// The log says who the members are.
-    pub fn membership_changed(&mut self, place: usize, membership: &Membership) {
-        let machine = &mut self.machines[place];
-        let me = machine.peer;
+    pub fn membership_changed(&mut self, machine: usize, membership: &Membership) {
+        let state = &mut self.machines[machine];
+        let me = state.peer;
         let member = membership.member(me.id);
         if member.is_some_and(|m| m.incarnation == me.incarnation) {
-            machine.mark.get_or_insert(me.incarnation);
+            state.mark.get_or_insert(me.incarnation);
         }
-        if let Some(process) = &mut machine.process
+        if let Some(process) = &mut state.process
             && let Some(plane) = &mut process.group.plane
         {
             let lineage = process.group.replica.lineage_in_log();
@@ -218,10 +218,10 @@ impl World {
     }
 
     /// What is to be done every now and then.
-    fn keep_house(&mut self, place: usize) {
+    fn keep_house(&mut self, machine: usize) {
         let now = self.now;
-        self.drive(place, Group::tick_if_deadline_passed);
-        let awaited = self.drive(place, |group| {
+        self.drive(machine, Group::tick_if_deadline_passed);
+        let awaited = self.drive(machine, |group| {
             let before = group.clock.awaited;
             group.tick_if_time_is_awaited();
             group.clock.awaited != before
@@ -229,42 +229,42 @@ impl World {
         if awaited == Some(true) {
             self.counts.see("time awaited");
         }
-        self.look_at_a_life(place);
-        self.give_up_late(place);
-        let Some(process) = &mut self.machines[place].process else {
+        self.look_at_a_life(machine);
+        self.give_up_late(machine);
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         if process.group.has_backlog() {
-            group::apply_some(&mut self.host(place));
-            self.carry_out_all(place);
+            group::apply_some(&mut self.host(machine));
+            self.carry_out_all(machine);
         }
-        group::refuse_overdue_reads(&mut self.host(place));
+        group::refuse_overdue_reads(&mut self.host(machine));
         let limit = self.plan.settings.snapshot_log_bytes;
-        let Some(process) = &mut self.machines[place].process else {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         // As in the node: what has failed is tried again however little was applied since, because somebody
         // may wait for it.
         let is_retry_due = process.snapshot_retry_at.is_some_and(|at| at <= now);
         if is_retry_due || process.group.bytes_since_snapshot > limit {
-            self.take_snapshot(place);
+            self.take_snapshot(machine);
         }
     }
 
     /// Sets when the process and its disk are to go on.
-    pub fn plan_ahead(&mut self, place: usize) {
+    pub fn plan_ahead(&mut self, machine: usize) {
         let now = self.now;
-        let machine = &mut self.machines[place];
-        let run = machine.run;
-        let Some(process) = &mut machine.process else {
+        let it = &mut self.machines[machine];
+        let run = it.run;
+        let Some(process) = &mut it.process else {
             return;
         };
         if process.journal.wants_disk() {
             process.journal.begin();
             let (from, to) = self.plan.settings.disk;
             let took = self.random.between(from, to);
-            let done = (now + took).max(machine.stalled_until + took);
-            self.queue.set(done, Event::LogDone(place, run));
+            let done = (now + took).max(it.stalled_until + took);
+            self.queue.set(done, Event::LogDone(machine, run));
         }
         if let Some(plane) = &mut process.group.plane
             && !plane.is_idle()
@@ -273,16 +273,16 @@ impl World {
             // It may go on when there is room, or when the plane has stopped.
             plane.data_plane_mut().news_planned = true;
             self.queue
-                .set(now + 10 * MILLISECOND, Event::PlaneNews(place, run));
+                .set(now + 10 * MILLISECOND, Event::PlaneNews(machine, run));
         }
-        if machine.clock_stopped_at.is_some() {
+        if it.clock_stopped_at.is_some() {
             return; // it has its turn when the clock goes again
         }
         let wake = process.group.replica.next_wake();
-        let wake = machine.true_time(wake).max(now + 1);
-        if wake < machine.wake_at {
-            machine.wake_at = wake;
-            self.queue.set(wake, Event::Wake(place, run));
+        let wake = it.true_time(wake).max(now + 1);
+        if wake < it.wake_at {
+            it.wake_at = wake;
+            self.queue.set(wake, Event::Wake(machine, run));
         }
     }
 }

@@ -232,9 +232,9 @@ impl World {
     }
 
     fn begin(&mut self) {
-        for place in 0..self.machines.len() {
+        for machine in 0..self.machines.len() {
             let at = self.random.below(5 * MILLISECOND);
-            self.queue.set(at, Event::Boot(place));
+            self.queue.set(at, Event::Boot(machine));
         }
         self.queue.set(DIAL_EVERY, Event::Dial);
         for number in 0..self.plan.settings.clients {
@@ -270,69 +270,71 @@ impl World {
         self.hash = mix(self.hash.wrapping_add(self.now) ^ (kind << 56 ^ detail));
         match event {
             Event::Arrives(slot) => self.message_arrives(slot),
-            Event::Wake(place, run) => self.wakes(place, run),
-            Event::GoesOn(place, run) => {
-                let machine = &self.machines[place];
-                if machine.run == run && machine.busy_until <= self.now {
-                    self.turn(place);
+            Event::Wake(machine, run) => self.wakes(machine, run),
+            Event::GoesOn(machine, run) => {
+                let it = &self.machines[machine];
+                if it.run == run && it.busy_until <= self.now {
+                    self.turn(machine);
                 }
             }
-            Event::LogDone(place, run) if self.machines[place].run == run => self.log_done(place),
-            Event::SnapshotDone(place, run, job) if self.machines[place].run == run => {
-                self.snapshot_done(place, job);
+            Event::LogDone(machine, run) if self.machines[machine].run == run => {
+                self.log_done(machine);
             }
-            Event::PlaneNews(place, run) if self.machines[place].run == run => {
-                self.plane_news(place);
+            Event::SnapshotDone(machine, run, job) if self.machines[machine].run == run => {
+                self.snapshot_done(machine, job);
             }
-            Event::Pipe(place, run, burst) if self.machines[place].run == run => {
-                self.arrive(place, Arrival::Pipe(burst, Vec::new()));
+            Event::PlaneNews(machine, run) if self.machines[machine].run == run => {
+                self.plane_news(machine);
             }
-            Event::Fence(place, run) if self.machines[place].run == run => self.fence(place),
+            Event::Pipe(machine, run, burst) if self.machines[machine].run == run => {
+                self.arrive(machine, Arrival::Pipe(burst, Vec::new()));
+            }
+            Event::Fence(machine, run) if self.machines[machine].run == run => self.fence(machine),
             Event::LogDone(..)
             | Event::Pipe(..)
             | Event::SnapshotDone(..)
             | Event::PlaneNews(..)
             | Event::Fence(..) => {} // of a process that is gone
-            Event::Boot(place) => self.boot(place),
-            Event::Gone(place, peer) => {
+            Event::Boot(machine) => self.boot(machine),
+            Event::Gone(machine, peer) => {
                 // Connected again since, they were told so before they were told of that.
-                if !self.network.is_connected(place, usize::from(peer.id.0)) {
-                    self.arrive(place, Arrival::Down(peer));
+                if !self.network.is_connected(machine, usize::from(peer.id.0)) {
+                    self.arrive(machine, Arrival::Down(peer));
                 }
             }
             Event::Dial => self.dial(),
             Event::Fault(number) => self.fault_begins(number),
             Event::Over(number) => self.fault_ends(number),
             Event::Datagram(slot) => self.datagram_arrives(slot),
-            Event::Keys(place) => self.reload_keys(place),
+            Event::Keys(machine) => self.reload_keys(machine),
             Event::Client(number) => self.client_acts(number),
             Event::PlaneClient(number) => self.plane_client_wakes(number),
             Event::Impatient(number, operation) => self.client_gives_up(number, operation),
-            Event::Request(place, operation) => self.arrive(place, Arrival::Request(operation)),
+            Event::Request(machine, operation) => self.arrive(machine, Arrival::Request(operation)),
             Event::Answer(operation, told) => self.client_hears(operation, told),
             Event::Latecomer => self.latecomer_goes_on(),
-            Event::Burst(place, burst, requests) => self.burst(place, burst, requests),
-            Event::Returns(place) => self.leadership_comes_back(place),
-            Event::Returned(place) => self.leadership_came_back(place),
+            Event::Burst(machine, burst, requests) => self.burst(machine, burst, requests),
+            Event::Returns(machine) => self.leadership_comes_back(machine),
+            Event::Returned(machine) => self.leadership_came_back(machine),
         }
     }
 
-    fn wakes(&mut self, place: usize, run: u32) {
+    fn wakes(&mut self, machine: usize, run: u32) {
         let now = self.now;
-        let machine = &mut self.machines[place];
-        if machine.run != run || machine.wake_at != now {
+        let it = &mut self.machines[machine];
+        if it.run != run || it.wake_at != now {
             return;
         }
-        machine.wake_at = Nanos::MAX;
-        if machine.busy_until > now {
+        it.wake_at = Nanos::MAX;
+        if it.busy_until > now {
             return; // it looks at the clock when it goes on
         }
-        let clock = machine.clock(now);
+        let clock = it.clock(now);
         let is_due = |process: &crate::machine::Process| process.group.replica.next_wake() <= clock;
-        if machine.process.as_ref().is_some_and(is_due) {
-            self.turn(place);
+        if it.process.as_ref().is_some_and(is_due) {
+            self.turn(machine);
         } else {
-            self.plan_ahead(place);
+            self.plan_ahead(machine);
         }
     }
 
@@ -340,37 +342,37 @@ impl World {
         let Some(Envelope { from, to, message }) = self.network.arrive(slot) else {
             return;
         };
-        let place = usize::from(to.id.0);
+        let machine = usize::from(to.id.0);
         let summary = match &message {
             Saying::Consensus(message) => summary(message) ^ message.term.0 << 16,
             Saying::PassedOn(_, bytes) => 0xc ^ (bytes.len() as u64) << 8,
         };
         self.hash = mix(self.hash ^ u64::from(from.id.0) << 8 ^ summary);
-        if self.machines[place].peer != to {
+        if self.machines[machine].peer != to {
             return; // for another life
         }
-        if self.loud && self.machines[place].process.is_some() {
+        if self.loud && self.machines[machine].process.is_some() {
             let said = match &message {
                 Saying::Consensus(message) => crate::show::message(message),
                 Saying::PassedOn(message, _) => format!("{:?}", message.body),
             };
             let line = format!("hears {}: {said}", from.id.0);
-            self.say(place, &line);
+            self.say(machine, &line);
         }
         match message {
-            Saying::Consensus(message) => self.arrive(place, Arrival::Message(from, message)),
+            Saying::Consensus(message) => self.arrive(machine, Arrival::Message(from, message)),
             Saying::PassedOn(message, bytes) => match GroupMessage::from_proto(*message, bytes) {
-                Ok(GroupMessage::PassedOn(it)) => self.arrive(place, Arrival::PassedOn(from, it)),
+                Ok(GroupMessage::PassedOn(it)) => self.arrive(machine, Arrival::PassedOn(from, it)),
                 other => panic!("a request passed on is read as {other:?}"),
             },
         }
     }
 
     /// A replica says something to another one.
-    pub fn send(&mut self, place: usize, to: Peer, message: Saying) {
+    pub fn send(&mut self, machine: usize, to: Peer, message: Saying) {
         let other = usize::from(to.id.0);
         let known = self.machines.get(other).is_some_and(|m| m.peer == to);
-        if !known || other == place || !self.network.is_connected(place, other) {
+        if !known || other == machine || !self.network.is_connected(machine, other) {
             return;
         }
         if let Saying::Consensus(message) = &message
@@ -378,18 +380,18 @@ impl World {
         {
             return;
         }
-        if self.network.is_cut((place, other)) {
+        if self.network.is_cut((machine, other)) {
             self.counts.hit(crate::fault::Class::F4Partition);
             return;
         }
         let envelope = Envelope {
-            from: self.machines[place].peer,
+            from: self.machines[machine].peer,
             to,
             message,
         };
         let fate = self.network.send(
             self.now,
-            (place, other),
+            (machine, other),
             envelope,
             &mut self.random,
             &mut self.counts,
@@ -402,7 +404,7 @@ impl World {
         });
         if fate.breaks {
             self.counts.see("connection broken by bytes");
-            self.disconnect(place, other);
+            self.disconnect(machine, other);
         }
     }
 
@@ -441,17 +443,17 @@ impl World {
             }
         }
         self.note_memory();
-        for place in 0..self.machines.len() {
-            self.note_starvation(place);
-            self.put_copy_back_if_due(place);
+        for machine in 0..self.machines.len() {
+            self.note_starvation(machine);
+            self.put_copy_back_if_due(machine);
         }
     }
 
     /// Connects two machines, if nothing stands in the way.
     pub fn connect(&mut self, a: usize, b: usize) {
-        let hears = |place: usize| {
-            let machine = &self.machines[place];
-            machine.process.is_some() && machine.busy_until <= self.now
+        let hears = |machine: usize| {
+            let it = &self.machines[machine];
+            it.process.is_some() && it.busy_until <= self.now
         };
         let cut = self.network.is_cut((a, b)) || self.network.is_cut((b, a));
         if cut || !hears(a) || !hears(b) {
@@ -463,37 +465,37 @@ impl World {
         self.network.set_connected(a, b, true);
         let (peer_a, peer_b) = (self.machines[a].peer, self.machines[b].peer);
         let promises = [b, a].map(|of| self.machines[of].promise(&self.plan.settings));
-        for ((place, peer), promise) in [(a, peer_b), (b, peer_a)].into_iter().zip(promises) {
+        for ((machine, peer), promise) in [(a, peer_b), (b, peer_a)].into_iter().zip(promises) {
             // The end of the last connection may not have been noticed yet.
-            self.arrive(place, Arrival::Down(peer));
-            self.arrive(place, Arrival::Up(peer, promise));
+            self.arrive(machine, Arrival::Down(peer));
+            self.arrive(machine, Arrival::Up(peer, promise));
         }
     }
 
     /// Whether this one is all voters that it knows of.
-    fn votes_alone(&self, place: usize) -> bool {
-        let machine = &self.machines[place];
-        machine.process.as_ref().is_some_and(|process| {
+    fn votes_alone(&self, machine: usize) -> bool {
+        let it = &self.machines[machine];
+        it.process.as_ref().is_some_and(|process| {
             let members = process.group.replica.membership();
-            let peer = machine.peer;
+            let peer = it.peer;
             members.is_voter(peer.id, peer.incarnation) && members.voters().count() == 1
         })
     }
 
     /// A process reads its folder before the plane of the one before it is known to be off: that goes on
     /// meanwhile, if it outlives its process at all.
-    fn begins_to_read(&mut self, place: usize) -> bool {
+    fn begins_to_read(&mut self, machine: usize) -> bool {
         let longest = self.plan.settings.leases.iter().max().copied();
-        let machine = &mut self.machines[place];
-        if self.peace || machine.orphan.is_none() {
+        let it = &mut self.machines[machine];
+        if self.peace || it.orphan.is_none() {
             return false;
         }
-        if machine.reads_since.is_some() {
-            self.has_read(place);
+        if it.reads_since.is_some() {
+            self.has_read(machine);
             return false;
         }
-        machine.reads_since = Some(machine.clock(self.now));
-        let promise = u64::try_from(machine.promise(&self.plan.settings).lasts.as_nanos());
+        it.reads_since = Some(it.clock(self.now));
+        let promise = u64::try_from(it.promise(&self.plan.settings).lasts.as_nanos());
         let promise = promise.unwrap_or(READS_MAX).min(READS_MAX);
         // Where one is to be cut off then: nearly for as long as is promised.
         let (shortest, longest) = match self.severs_when_read {
@@ -502,67 +504,67 @@ impl World {
         };
         let lasts = self.random.between(shortest, longest).max(MILLISECOND);
         self.counts.see("plane went on while its folder was read");
-        self.queue.set(self.now + lasts, Event::Boot(place));
+        self.queue.set(self.now + lasts, Event::Boot(machine));
         true
     }
 
-    fn boot(&mut self, place: usize) {
+    fn boot(&mut self, machine: usize) {
         let now = self.now;
-        let machine = &mut self.machines[place];
-        if machine.process.is_some() || self.begins_to_read(place) {
+        let state = &mut self.machines[machine];
+        if state.process.is_some() || self.begins_to_read(machine) {
             return;
         }
-        let machine = &mut self.machines[place];
-        let before = machine.peer;
-        let spoiled = self.forgetful == Some(place);
-        match machine.start(now, &self.plan.settings, spoiled) {
+        let state = &mut self.machines[machine];
+        let before = state.peer;
+        let spoiled = self.forgetful == Some(machine);
+        match state.start(now, &self.plan.settings, spoiled) {
             Start::Runs => {
-                self.failed_starts[place] = 0;
-                let peer = self.machines[place].peer;
+                self.failed_starts[machine] = 0;
+                let peer = self.machines[machine].peer;
                 if peer != before {
                     self.counts.see("new life");
                 }
                 if self.loud {
                     let line = format!("starts as {peer:?}");
-                    self.say(place, &line);
+                    self.say(machine, &line);
                 }
-                let process = self.machines[place].process.as_ref();
+                let process = self.machines[machine].process.as_ref();
                 let last_index = process.map_or(Index(0), |it| it.group.replica.last_index());
                 self.checks.starts(peer, last_index);
-                if self.votes_alone(place) {
+                if self.votes_alone(machine) {
                     self.counts.see("only voter started");
                 }
-                self.turn(place);
+                self.turn(machine);
             }
             Start::Waits(until) => {
                 self.counts.see("longer promise waited for");
                 self.promises_waited_for = self.promises_waited_for.max(until);
-                self.queue.set(until, Event::Boot(place));
+                self.queue.set(until, Event::Boot(machine));
             }
             Start::Later(problem) => {
                 if self.loud {
                     let line = format!("cannot start yet: {problem}");
-                    self.say(place, &line);
+                    self.say(machine, &line);
                 }
-                self.failed_starts[place] += 1;
+                self.failed_starts[machine] += 1;
                 self.counts.see("start put off");
-                let failed = self.failed_starts[place];
+                let failed = self.failed_starts[machine];
                 self.checks.require(!self.peace || failed < 50, || {
                     format!("I14: {before:?} cannot start: {problem}")
                 });
                 let wait = self.random.between(20, 200) * MILLISECOND;
-                self.queue.set(now + wait, Event::Boot(place));
+                self.queue.set(now + wait, Event::Boot(machine));
             }
             Start::Violation(problem) => self.checks.require(false, || problem),
         }
     }
 
     /// Writes down what happens to a machine.
-    pub fn say(&mut self, place: usize, line: &str) {
+    pub fn say(&mut self, machine: usize, line: &str) {
         if self.loud && self.trace.len() < TRACE_LINES_MAX {
             let (seconds, micros) = (self.now / SECOND, self.now % SECOND / 1_000);
             self.trace
-                .push(format!("{seconds:>4}.{micros:06} {place}: {line}"));
+                .push(format!("{seconds:>4}.{micros:06} {machine}: {line}"));
         }
     }
 }
@@ -594,31 +596,31 @@ fn summary(message: &Message) -> u64 {
 }
 
 fn number_of(event: Event) -> (u64, u64) {
-    let pair = |place: usize, number: u32| (place as u64) << 32 | u64::from(number);
+    let pair = |machine: usize, number: u32| (machine as u64) << 32 | u64::from(number);
     match event {
         Event::Arrives(slot) => (1, u64::from(slot)),
-        Event::Wake(place, run) => (2, pair(place, run)),
-        Event::GoesOn(place, run) => (3, pair(place, run)),
-        Event::LogDone(place, run) => (4, pair(place, run)),
-        Event::SnapshotDone(place, run, job) => (5, pair(place, run ^ job << 16)),
-        Event::Boot(place) => (6, pair(place, 0)),
-        Event::Gone(place, peer) => (7, pair(place, u32::from(peer.id.0))),
+        Event::Wake(machine, run) => (2, pair(machine, run)),
+        Event::GoesOn(machine, run) => (3, pair(machine, run)),
+        Event::LogDone(machine, run) => (4, pair(machine, run)),
+        Event::SnapshotDone(machine, run, job) => (5, pair(machine, run ^ job << 16)),
+        Event::Boot(machine) => (6, pair(machine, 0)),
+        Event::Gone(machine, peer) => (7, pair(machine, u32::from(peer.id.0))),
         Event::Dial => (8, 0),
         Event::Fault(number) => (9, u64::from(number)),
         Event::Over(number) => (10, u64::from(number)),
         Event::Client(number) => (11, u64::from(number)),
         Event::Impatient(number, operation) => (12, pair(usize::from(number), operation)),
-        Event::Request(place, operation) => (13, pair(place, operation)),
+        Event::Request(machine, operation) => (13, pair(machine, operation)),
         Event::Answer(operation, _) => (14, u64::from(operation)),
         Event::Datagram(slot) => (15, u64::from(slot)),
-        Event::PlaneNews(place, run) => (16, pair(place, run)),
-        Event::Fence(place, run) => (17, pair(place, run)),
-        Event::Keys(place) => (18, pair(place, 0)),
+        Event::PlaneNews(machine, run) => (16, pair(machine, run)),
+        Event::Fence(machine, run) => (17, pair(machine, run)),
+        Event::Keys(machine) => (18, pair(machine, 0)),
         Event::PlaneClient(number) => (19, u64::from(number)),
         Event::Latecomer => (20, 0),
-        Event::Burst(place, burst, _) => (21, pair(place, burst)),
-        Event::Pipe(place, run, burst) => (24, pair(place, run) ^ u64::from(burst) << 16),
-        Event::Returns(place) => (22, pair(place, 0)),
-        Event::Returned(place) => (23, pair(place, 0)),
+        Event::Burst(machine, burst, _) => (21, pair(machine, burst)),
+        Event::Pipe(machine, run, burst) => (24, pair(machine, run) ^ u64::from(burst) << 16),
+        Event::Returns(machine) => (22, pair(machine, 0)),
+        Event::Returned(machine) => (23, pair(machine, 0)),
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 //! use bytes::BytesMut;
 //! use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, ReplicaId, Term};
-//! use quorumwire_storage::{FolderDisk, LogJob, LogWriter, Opened, Settings, open};
+//! use quorumwire_storage::{FolderDisk, LogJob, LogWriter, OpenFolder, Settings, open};
 //! use quorumwire_wire::{RecordKind, begin_record, finish_record};
 //! use std::sync::Arc;
 //! use std::time::Duration;
@@ -23,9 +23,9 @@
 //!     lineage: Lineage::default(), // not known yet
 //! };
 //! let ready = match open(disk, settings)? {
-//!     Opened::Ready(ready) => ready, // as it was left, or fresh
+//!     OpenFolder::Ready(ready) => ready, // as it was left, or fresh
 //!     // Never served. The replica comes back as a new life and is brought up to date by others.
-//!     Opened::Damaged(damaged) => damaged.start_over(Incarnation(0x5eee))?,
+//!     OpenFolder::Damaged(damaged) => damaged.start_over(Incarnation(0x5eee))?,
 //! };
 //! assert!(ready.fresh && ready.stored.entries.is_empty());
 //!

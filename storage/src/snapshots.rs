@@ -357,7 +357,7 @@ impl Snapshots {
         // One that is gone takes room on the disk as long as it is open.
         lock(&self.shared.reading).retain_mut(|it| {
             it.newer += 1;
-            it.newer < NEWER_MAX || kept.contains(&it.file.place())
+            it.newer < NEWER_MAX || kept.contains(&it.file.log_position())
         });
         Ok(())
     }
@@ -394,12 +394,12 @@ impl SnapshotFile {
         Ok(chunk.freeze())
     }
 
-    fn place(&self) -> (Index, Term) {
+    fn log_position(&self) -> (Index, Term) {
         (self.head.last_index, self.head.last_term)
     }
 
     fn head_place(&self) -> String {
-        snapshot_name(self.place())
+        snapshot_name(self.log_position())
     }
 
     fn reader(&self) -> BufReader<Cursor> {
