@@ -77,16 +77,16 @@ impl World {
         if now >= self.clients_stop_at {
             return;
         }
-        let place = usize::from(number);
-        if self.clients[place].waits_for.take().is_some() {
+        let client = usize::from(number);
+        if self.clients[client].waits_for.take().is_some() {
             let machines = self.machines.len() as u64;
-            self.clients[place].asks = usize::try_from(self.random.below(machines)).unwrap_or(0);
+            self.clients[client].asks = usize::try_from(self.random.below(machines)).unwrap_or(0);
         }
         let settings = &self.plan.settings;
         let keys = settings.keys;
         let key = key_now(now, self.random.below(u64::from(keys)));
-        let operation = self.choose(place, key);
-        let unique = self.clients[place].saw.map_or(0, |saw| saw.2);
+        let operation = self.choose(client, key);
+        let unique = self.clients[client].saw.map_or(0, |saw| saw.2);
         let id = u32::try_from(self.asked.len()).unwrap_or(NOBODY - 1);
         let spelling = self.random.pick(&SPELLINGS).unwrap_or(Spelling::Classic);
         self.asked.push(ClientOperation {
@@ -102,16 +102,16 @@ impl World {
             needed: Index(0),
         });
         self.counts.operations += 1;
-        self.clients[place].waits_for = Some(id);
+        self.clients[client].waits_for = Some(id);
         let delay = self.random.between(20, 400) * MICROSECOND;
-        let to = self.clients[place].asks;
+        let to = self.clients[client].asks;
         self.queue.set(now + delay, Event::Request(to, id));
         self.queue.set(now + PATIENCE, Event::Impatient(number, id));
     }
 
-    fn choose(&mut self, place: usize, key: u32) -> Operation {
+    fn choose(&mut self, client: usize, key: u32) -> Operation {
         let value = self.asked.len() as u64 + 1;
-        let saw = self.clients[place].saw.filter(|saw| saw.0 == key);
+        let saw = self.clients[client].saw.filter(|saw| saw.0 == key);
         match self.random.below(20) {
             0..=6 => Operation::Get,
             7..=13 => Operation::Set(value),
@@ -142,8 +142,8 @@ impl World {
             return;
         };
         let number = asked.client;
-        let place = usize::from(number);
-        if self.clients[place].waits_for != Some(operation) {
+        let client = usize::from(number);
+        if self.clients[client].waits_for != Some(operation) {
             return; // it has gone on
         }
         match told {
@@ -159,18 +159,18 @@ impl World {
                     _ => None,
                 };
                 let saw = value.filter(|_| unique > 0);
-                self.clients[place].saw = saw.map(|value| (asked.key, value, unique));
+                self.clients[client].saw = saw.map(|value| (asked.key, value, unique));
             }
             ServerReply::NotDone(leader) => {
                 asked.withdrawn = true;
                 let machines = self.machines.len() as u64;
                 let guess = usize::try_from(self.random.below(machines)).unwrap_or(0);
                 let known = leader.map(usize::from).filter(|l| *l < self.machines.len());
-                self.clients[place].asks = known.unwrap_or(guess);
+                self.clients[client].asks = known.unwrap_or(guess);
             }
             ServerReply::Unknown => self.counts.see("outcome unknown"),
         }
-        self.clients[place].waits_for = None;
+        self.clients[client].waits_for = None;
         let think = match told {
             ServerReply::NotDone(Some(_)) => MILLISECOND,
             ServerReply::NotDone(None) => 20 * MILLISECOND,
@@ -181,15 +181,15 @@ impl World {
     }
 
     /// Sends a client what it is told.
-    pub fn answer(&mut self, place: usize, operation: u32, told: ServerReply) {
+    pub fn answer(&mut self, machine: usize, operation: u32, told: ServerReply) {
         if operation == NOBODY {
             return;
         }
         if self.asked[operation as usize].client == MANY {
-            return self.pipe_hears(place, operation, told);
+            return self.pipe_hears(machine, operation, told);
         }
         if matches!(told, ServerReply::Done(..)) {
-            self.reached(place, Moment::Answered);
+            self.reached(machine, Moment::Answered);
         }
         let delay = self.random.between(20, 400) * MICROSECOND;
         self.queue
@@ -197,23 +197,23 @@ impl World {
     }
 
     /// A process is asked for something by a client.
-    pub fn serve(&mut self, place: usize, operation: u32) {
+    pub fn serve(&mut self, machine: usize, operation: u32) {
         let Some(asked) = self.asked.get(operation as usize).copied() else {
             return;
         };
-        let goes_on_here = self.drive(place, |group| {
+        let goes_on_here = self.drive(machine, |group| {
             group.leads() || (asked.operation != Operation::Get && group.waits_since_fast_term())
         });
         match goes_on_here {
             None => return,
             Some(true) => {}
-            Some(false) => return self.pass_on(place, operation),
+            Some(false) => return self.pass_on(machine, operation),
         }
         if asked.operation == Operation::Get {
-            return self.serve_read(place, operation);
+            return self.serve_read(machine, operation);
         }
         let command = self.command_of(operation);
-        let submitted = self.drive(place, |group| {
+        let submitted = self.drive(machine, |group| {
             group.write(Origin::Operation(operation), command.len(), |buffer| {
                 buffer.extend_from_slice(&command);
             })
@@ -222,9 +222,9 @@ impl World {
             Some(SubmitOutcome::Pending) => {}
             Some(SubmitOutcome::NoRoom) => {
                 self.counts.see("write refused as busy"); // a server lets it wait
-                self.refuse(place, operation);
+                self.refuse(machine, operation);
             }
-            Some(SubmitOutcome::Refused(_)) | None => self.refuse(place, operation),
+            Some(SubmitOutcome::Refused(_)) | None => self.refuse(machine, operation),
         }
     }
 
@@ -238,7 +238,7 @@ impl World {
     }
 
     /// A client that does not wait for answers sends this many commands.
-    pub fn serve_flood(&mut self, place: usize, commands: u16) {
+    pub fn serve_flood(&mut self, machine: usize, commands: u16) {
         for number in 0..commands {
             let bytes = usize::try_from(self.random.between(1, 700)).unwrap_or(1);
             let seconds = i64::try_from(self.random.below(4)).unwrap_or(0);
@@ -251,7 +251,7 @@ impl World {
                 exptime: Exptime(seconds),
                 value: &value,
             });
-            let submitted = self.drive(place, |group| {
+            let submitted = self.drive(machine, |group| {
                 let origin = Origin::Operation(NOBODY);
                 group.write(origin, command.encoded_bytes(), |buffer| {
                     command.encode(buffer);
@@ -269,19 +269,19 @@ impl World {
     }
 
     /// It was not done here and will not be.
-    pub fn refuse(&mut self, place: usize, operation: u32) {
-        let process = self.machines[place].process.as_ref();
+    pub fn refuse(&mut self, machine: usize, operation: u32) {
+        let process = self.machines[machine].process.as_ref();
         let leader = process.and_then(|process| process.group.replica.leader());
-        let me = self.machines[place].peer.id;
+        let me = self.machines[machine].peer.id;
         let leader = leader.filter(|leader| *leader != me).map(|leader| leader.0);
-        self.answer(place, operation, ServerReply::NotDone(leader));
+        self.answer(machine, operation, ServerReply::NotDone(leader));
     }
 
-    fn serve_read(&mut self, place: usize, operation: u32) {
+    fn serve_read(&mut self, machine: usize, operation: u32) {
         let needed = self.checks.known_upto();
         self.asked[operation as usize].needed = needed;
         let query = self.query_of(operation);
-        let gate = self.drive(place, |group| {
+        let gate = self.drive(machine, |group| {
             let must_apply = group.read_barrier();
             (must_apply, group.gate(must_apply, true, &query))
         });
@@ -291,41 +291,41 @@ impl World {
         match gate {
             Gate::Open | Gate::Wait(_) | Gate::Overdue => {
                 self.counts.see("lease read");
-                if self.are_clocks_at_bound(place) {
+                if self.are_clocks_at_bound(machine) {
                     self.counts
                         .see("lease read, clocks at the documented bound");
                 }
-                self.read_at_gate(place, operation, gate);
+                self.read_at_gate(machine, operation, gate);
             }
-            Gate::NoLease => self.ask_read_index(place, operation, must_apply),
-            Gate::NotLeader => self.refuse(place, operation),
+            Gate::NoLease => self.ask_read_index(machine, operation, must_apply),
+            Gate::NotLeader => self.refuse(machine, operation),
         }
     }
 
-    fn ask_read_index(&mut self, place: usize, operation: u32, must_apply: Index) {
+    fn ask_read_index(&mut self, machine: usize, operation: u32, must_apply: Index) {
         self.counts.see("read by a round");
         if self.checks.reads_judged && !self.plan.settings.clocks_are_sound {
             self.counts.see("read by a round, clocks as they like");
         }
-        let given = self.tickets_given(place);
-        self.drive(place, |group| {
+        let given = self.tickets_given(machine);
+        self.drive(machine, |group| {
             group.ask_round(must_apply, Reader::Here(operation));
         });
-        self.note_ticket(place, given);
+        self.note_ticket(machine, given);
     }
 
     /// How many tickets a group has given.
     #[must_use]
-    pub fn tickets_given(&self, place: usize) -> u64 {
-        let process = self.machines[place].process.as_ref();
+    pub fn tickets_given(&self, machine: usize) -> u64 {
+        let process = self.machines[machine].process.as_ref();
         process.map_or(0, |process| process.group.tickets_given())
     }
 
     /// A read was asked for with the ticket that came behind these, if one was given.
-    pub fn note_ticket(&mut self, place: usize, given: u64) {
-        let last = self.tickets_given(place);
+    pub fn note_ticket(&mut self, machine: usize, given: u64) {
+        let last = self.tickets_given(machine);
         if last > given {
-            let peer = self.machines[place].peer;
+            let peer = self.machines[machine].peer;
             self.checks.asks_read(peer, Ticket(last));
         }
     }
@@ -338,24 +338,24 @@ impl World {
     }
 
     /// A read may be answered once this is applied.
-    pub fn read_granted(&mut self, place: usize, operation: u32, index: Index) {
+    pub fn read_granted(&mut self, machine: usize, operation: u32, index: Index) {
         if let Some(burst) = self.burst_of(operation) {
-            return self.attend_to_pipe(place, burst);
+            return self.attend_to_pipe(machine, burst);
         }
         let query = self.query_of(operation);
-        let gate = self.drive(place, |group| group.gate_granted(index, true, &query));
+        let gate = self.drive(machine, |group| group.gate_granted(index, true, &query));
         if let Some(gate) = gate {
-            self.read_at_gate(place, operation, gate);
+            self.read_at_gate(machine, operation, gate);
         }
     }
 
     /// A read that needs nobody's leave any more.
-    fn read_at_gate(&mut self, place: usize, operation: u32, gate: Gate) {
-        let Some(process) = &mut self.machines[place].process else {
+    fn read_at_gate(&mut self, machine: usize, operation: u32, gate: Gate) {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         match gate {
-            Gate::Open => self.answer_read(place, operation),
+            Gate::Open => self.answer_read(machine, operation),
             Gate::Wait(index) => {
                 if index == process.group.clock.barrier {
                     self.counts.see("read of what the clock is past the end of");
@@ -364,23 +364,23 @@ impl World {
             }
             Gate::Overdue => {
                 self.counts.see("read of what stands still");
-                self.refuse(place, operation);
+                self.refuse(machine, operation);
             }
-            Gate::NoLease | Gate::NotLeader => self.refuse(place, operation),
+            Gate::NoLease | Gate::NotLeader => self.refuse(machine, operation),
         }
     }
 
-    fn answer_read(&mut self, place: usize, operation: u32) {
-        if let Some(told) = self.read_now(place, operation) {
-            self.answer(place, operation, told);
+    fn answer_read(&mut self, machine: usize, operation: u32) {
+        if let Some(told) = self.read_now(machine, operation) {
+            self.answer(machine, operation, told);
         }
     }
 
     /// What the state machine shows now.
-    pub fn read_now(&mut self, place: usize, operation: u32) -> Option<ServerReply> {
-        let machine = &mut self.machines[place];
-        let (peer, asked) = (machine.peer, self.asked[operation as usize]);
-        let process = machine.process.as_mut()?;
+    pub fn read_now(&mut self, machine: usize, operation: u32) -> Option<ServerReply> {
+        let it = &mut self.machines[machine];
+        let (peer, asked) = (it.peer, self.asked[operation as usize]);
+        let process = it.process.as_mut()?;
         let key = format!("key{}", asked.key);
         let read = spelling::read(&process.group.store.inner().store, &asked, &key, operation);
         let applied = process.group.applied;
@@ -398,8 +398,8 @@ impl World {
 
 impl World {
     /// Sends commands to a machine, as an overload.
-    pub fn flood(&mut self, place: usize, commands: u16) {
-        self.arrive(place, Arrival::Flood(commands));
+    pub fn flood(&mut self, machine: usize, commands: u16) {
+        self.arrive(machine, Arrival::Flood(commands));
     }
 }
 

@@ -25,17 +25,17 @@ pub fn note_heard(group: &mut Group, from: Peer) {
 
 impl World {
     /// A client asks a replica that does not lead.
-    pub fn pass_on(&mut self, place: usize, operation: u32) {
+    pub fn pass_on(&mut self, machine: usize, operation: u32) {
         if !self.plan.settings.forwards() {
-            return self.refuse(place, operation);
+            return self.refuse(machine, operation);
         }
-        if self.send_to_leader(place, operation).is_err() {
-            self.refuse(place, operation); // a server lets it wait for a while
+        if self.send_to_leader(machine, operation).is_err() {
+            self.refuse(machine, operation); // a server lets it wait for a while
         }
     }
 
     /// Passes a request on; the number that it has then. The error is what to do with it instead.
-    pub fn send_to_leader(&mut self, place: usize, operation: u32) -> Result<u64, SubmitOutcome> {
+    pub fn send_to_leader(&mut self, machine: usize, operation: u32) -> Result<u64, SubmitOutcome> {
         let (kind, bytes) = match self.asked[operation as usize].operation {
             Operation::Get => {
                 let known = self.checks.known_upto();
@@ -48,7 +48,7 @@ impl World {
             | Operation::Delete
             | Operation::Increment(_) => (ForwardKind::Write, self.command_of(operation)),
         };
-        let sent = self.drive(place, |group| {
+        let sent = self.drive(machine, |group| {
             let leader = group.leader_to_ask()?;
             group
                 .forward(leader, Origin::Operation(operation), kind, bytes)
@@ -65,12 +65,12 @@ impl World {
     }
 
     /// Another replica says something about a request that was passed on.
-    pub fn take_passed_on(&mut self, place: usize, from: Peer, message: PassedOn) {
-        self.drive(place, |group| note_heard(group, from));
+    pub fn take_passed_on(&mut self, machine: usize, from: Peer, message: PassedOn) {
+        self.drive(machine, |group| note_heard(group, from));
         match message {
             PassedOn::Request(id, kind, bytes) => {
                 let from = Follower { peer: from, id };
-                let before = self.drive(place, |group| {
+                let before = self.drive(machine, |group| {
                     let is_write_here = kind != ForwardKind::Read && group.leads();
                     let is_late = is_write_here && !group.takes_writes_of(id.term);
                     (is_late, group.tickets_given())
@@ -81,22 +81,22 @@ impl World {
                 if is_late {
                     self.counts.see("write sent before others led");
                 }
-                group::take_request(&mut self.host(place), from, kind, bytes);
-                self.note_ticket(place, given);
+                group::take_request(&mut self.host(machine), from, kind, bytes);
+                self.note_ticket(machine, given);
             }
             PassedOn::Reply(id, said, answer) => {
-                let returned = self.drive(place, |group| group.take_reply(from, id, said));
+                let returned = self.drive(machine, |group| group.take_reply(from, id, said));
                 if let Some(returned) = returned.flatten() {
-                    self.host(place).take_returned(returned, &answer);
+                    self.host(machine).take_returned(returned, &answer);
                 }
             }
         }
     }
 
     /// What the state machine shows a follower now.
-    pub fn answer_follower_read(&mut self, place: usize, read: &FollowerRead) {
+    pub fn answer_follower_read(&mut self, machine: usize, read: &FollowerRead) {
         self.counts.see("read of a follower answered");
-        self.drive(place, |group| {
+        self.drive(machine, |group| {
             let mut answer = Vec::new();
             group.set_read_clock();
             group.store.query(&read.line, &mut answer);
@@ -105,47 +105,47 @@ impl World {
     }
 
     /// A read that was passed on is to be asked for anew. It had this number.
-    pub fn ask_leader_again(&mut self, place: usize, operation: u32, again: (u64, bool)) {
+    pub fn ask_leader_again(&mut self, machine: usize, operation: u32, again: (u64, bool)) {
         let (number, at_once) = again;
         self.counts.see("read passed on anew");
         if let Some(burst) = self.burst_of(operation) {
-            return self.pipe_reads_anew(place, burst, ReadState::Forwarded(number));
+            return self.pipe_reads_anew(machine, burst, ReadState::Forwarded(number));
         }
         let client = self.asked[operation as usize].client;
         if self.clients[usize::from(client)].waits_for != Some(operation) {
             return; // it has gone on
         }
         let delay = if at_once { 0 } else { 20 * MILLISECOND };
-        let again = Event::Request(place, operation);
+        let again = Event::Request(machine, operation);
         self.queue.set(self.now + delay, again);
     }
 
     /// A connection is gone.
-    pub fn peer_is_gone(&mut self, place: usize, peer: Peer) {
-        self.drive(place, |group| group.peers.connected.remove(&peer.id));
-        group::peer_is_gone(&mut self.host(place), peer);
+    pub fn peer_is_gone(&mut self, machine: usize, peer: Peer) {
+        self.drive(machine, |group| group.peers.connected.remove(&peer.id));
+        group::peer_is_gone(&mut self.host(machine), peer);
     }
 
     /// What has waited for too long is given up.
-    pub fn give_up_late(&mut self, place: usize) {
+    pub fn give_up_late(&mut self, machine: usize) {
         let now = self.now;
-        let Some(process) = &mut self.machines[place].process else {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         if now < process.looked_for_late_at + LOOKED_FOR_LATE {
             return;
         }
         process.looked_for_late_at = now;
-        let mut host = self.host(place);
+        let mut host = self.host(machine);
         group::give_up_late(&mut host);
         let late = host.refused;
         self.counts.see_many("waited for too long", late);
-        self.give_up_pipes(place);
+        self.give_up_pipes(machine);
     }
 
     /// Sends what the group wants sent.
-    pub fn carry_out_effects(&mut self, place: usize) {
-        let Some(process) = &mut self.machines[place].process else {
+    pub fn carry_out_effects(&mut self, machine: usize) {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         if process.group.effects.is_empty() {
@@ -162,7 +162,7 @@ impl World {
                     attachment,
                 } => {
                     let attachment: Bytes = attachment.concat().into();
-                    self.send(place, to, Saying::PassedOn(Box::new(message), attachment));
+                    self.send(machine, to, Saying::PassedOn(Box::new(message), attachment));
                 }
                 Effect::SendKey { .. } => panic!("keys do not come from the group"),
             }

@@ -35,7 +35,7 @@ pub struct Envelope {
     pub message: Saying,
 }
 
-/// A direction between two machines, by place.
+/// A direction between two machines, by their numbers.
 pub type Link = (usize, usize);
 
 /// Everything between the machines.

@@ -82,54 +82,64 @@ impl World {
         (asked.client == MANY).then_some(asked.burst)
     }
 
-    fn pipe(&mut self, place: usize, burst: u32) -> Option<&mut Pipe> {
-        self.machines[place].process.as_mut()?.pipes.get_mut(&burst)
+    fn pipe(&mut self, machine: usize, burst: u32) -> Option<&mut Pipe> {
+        self.machines[machine]
+            .process
+            .as_mut()?
+            .pipes
+            .get_mut(&burst)
     }
 
     /// Has a connection looked at soon.
-    pub fn attend_to_pipe(&mut self, place: usize, burst: u32) {
-        self.attend_after(place, burst, MICROSECOND);
+    pub fn attend_to_pipe(&mut self, machine: usize, burst: u32) {
+        self.attend_after(machine, burst, MICROSECOND);
     }
 
-    fn attend_after(&mut self, place: usize, burst: u32, delay: Nanos) {
-        let (now, run) = (self.now, self.machines[place].run);
-        if let Some(pipe) = self.pipe(place, burst)
+    fn attend_after(&mut self, machine: usize, burst: u32, delay: Nanos) {
+        let (now, run) = (self.now, self.machines[machine].run);
+        if let Some(pipe) = self.pipe(machine, burst)
             && !std::mem::replace(&mut pipe.is_due, true)
         {
-            let event = Event::Pipe(place, run, burst);
+            let event = Event::Pipe(machine, run, burst);
             self.queue.set(now + delay, event);
         }
     }
 
     /// Leadership has changed hands.
-    pub fn attend_to_all_pipes(&mut self, place: usize) {
-        let process = self.machines[place].process.as_ref();
+    pub fn attend_to_all_pipes(&mut self, machine: usize) {
+        let process = self.machines[machine].process.as_ref();
         let all: Vec<u32> = process.map_or(Vec::new(), |it| it.pipes.keys().copied().collect());
         for burst in all {
-            self.attend_to_pipe(place, burst);
+            self.attend_to_pipe(machine, burst);
         }
     }
 
     /// What it waited for will not be: it says anew what it waits for.
-    pub fn pipe_waits_no_more(&mut self, place: usize, burst: u32) {
-        if let Some(pipe) = self.pipe(place, burst) {
+    pub fn pipe_waits_no_more(&mut self, machine: usize, burst: u32) {
+        if let Some(pipe) = self.pipe(machine, burst) {
             pipe.slots.wait_anew();
         }
-        self.attend_to_pipe(place, burst);
+        self.attend_to_pipe(machine, burst);
     }
 
     /// Reads in this state begin anew.
-    pub fn pipe_reads_anew(&mut self, place: usize, burst: u32, state: ReadState) {
-        if let Some(pipe) = self.pipe(place, burst) {
+    pub fn pipe_reads_anew(&mut self, machine: usize, burst: u32, state: ReadState) {
+        if let Some(pipe) = self.pipe(machine, burst) {
             pipe.slots.replace_states(state, ReadState::ANEW);
         }
-        self.attend_to_pipe(place, burst);
+        self.attend_to_pipe(machine, burst);
     }
 
     /// A round has come back.
-    pub fn pipe_is_granted(&mut self, place: usize, operation: u32, ticket: Ticket, index: Index) {
+    pub fn pipe_is_granted(
+        &mut self,
+        machine: usize,
+        operation: u32,
+        ticket: Ticket,
+        index: Index,
+    ) {
         if let Some(burst) = self.burst_of(operation)
-            && let Some(pipe) = self.pipe(place, burst)
+            && let Some(pipe) = self.pipe(machine, burst)
         {
             let granted = ReadState::Granted(index);
             pipe.slots.replace_states(ReadState::Asked(ticket), granted);
@@ -137,18 +147,18 @@ impl World {
     }
 
     /// A request of such a client is answered, or never will be.
-    pub fn pipe_hears(&mut self, place: usize, operation: u32, told: ServerReply) {
+    pub fn pipe_hears(&mut self, machine: usize, operation: u32, told: ServerReply) {
         let Some(burst) = self.burst_of(operation) else {
             return;
         };
         if self.loud {
             let line = format!("client {burst} is to hear of {operation}: {told:?}");
-            self.say(place, &line);
+            self.say(machine, &line);
         }
         let unknown = AnswerKind::Refused(Reason::OutcomeUnknown);
         let ends_reads = matches!(told, ServerReply::Unknown) && unknown.ends_reads_in_front();
         let mut ended = 0;
-        if let Some(pipe) = self.pipe(place, burst)
+        if let Some(pipe) = self.pipe(machine, burst)
             && let Some(number) = pipe.number_of(operation)
         {
             let in_front = if ends_reads {
@@ -164,16 +174,16 @@ impl World {
         }
         self.counts
             .see_many("read in front of a write with unknown outcome", ended);
-        self.attend_to_pipe(place, burst);
+        self.attend_to_pipe(machine, burst);
     }
 
     /// Before a command of such a client is applied: the reads in front of it that still wait would show it
     /// soon, so they are answered now.
-    pub fn answer_reads_in_front(&mut self, place: usize, write: u32) {
+    pub fn answer_reads_in_front(&mut self, machine: usize, write: u32) {
         let Some(burst) = self.burst_of(write) else {
             return;
         };
-        let Some(pipe) = self.pipe(place, burst) else {
+        let Some(pipe) = self.pipe(machine, burst) else {
             return;
         };
         let Some(number) = pipe.number_of(write) else {
@@ -186,16 +196,16 @@ impl World {
             .collect();
         for read in reads {
             self.counts.see("read answered before the write behind it");
-            if let Some(told) = self.read_now(place, read) {
-                self.pipe_hears(place, read, told);
+            if let Some(told) = self.read_now(machine, read) {
+                self.pipe_hears(machine, read, told);
             }
         }
     }
 
     /// A client sends these, or its connection is looked at.
-    pub fn serve_pipe(&mut self, place: usize, burst: u32, operations: Vec<u32>) {
+    pub fn serve_pipe(&mut self, machine: usize, burst: u32, operations: Vec<u32>) {
         let now = self.now;
-        let Some(process) = &mut self.machines[place].process else {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         if operations.is_empty() && !process.pipes.contains_key(&burst) {
@@ -207,18 +217,18 @@ impl World {
             pipe.moved_at = now;
         }
         pipe.unread.extend(operations);
-        while self.pipe_answers(place, burst) || self.pipe_takes_on(place, burst) {}
+        while self.pipe_answers(machine, burst) || self.pipe_takes_on(machine, burst) {}
         let is_over = |pipe: &mut Pipe| pipe.unread.is_empty() && pipe.slots.is_empty();
-        if self.pipe(place, burst).is_some_and(is_over)
-            && let Some(process) = &mut self.machines[place].process
+        if self.pipe(machine, burst).is_some_and(is_over)
+            && let Some(process) = &mut self.machines[machine].process
         {
             process.pipes.remove(&burst);
         }
     }
 
     /// Takes the next request on, if it may be.
-    fn pipe_takes_on(&mut self, place: usize, burst: u32) -> bool {
-        let Some(pipe) = self.pipe(place, burst) else {
+    fn pipe_takes_on(&mut self, machine: usize, burst: u32) -> bool {
+        let Some(pipe) = self.pipe(machine, burst) else {
             return false;
         };
         let (behind_writes, behind_reads) = (pipe.slots.writes() > 0, pipe.slots.reads() > 0);
@@ -229,25 +239,25 @@ impl World {
         let taken = if is_read {
             let known = self.checks.known_upto();
             self.asked[operation as usize].needed = known;
-            match self.drive(place, |group| group.begin_read(behind_writes)) {
+            match self.drive(machine, |group| group.begin_read(behind_writes)) {
                 None | Some(BeginRead::Later) => return false,
                 Some(BeginRead::Here(state)) => Ok(Some(state)),
                 Some(BeginRead::Forward) => {
-                    let sent = self.send_to_leader(place, operation);
+                    let sent = self.send_to_leader(machine, operation);
                     sent.map(|number| Some(ReadState::Forwarded(number)))
                 }
             }
         } else {
-            let may = self.drive(place, |group| {
+            let may = self.drive(machine, |group| {
                 let may = !behind_reads || group.takes_write_behind_reads();
                 may.then(|| group.leads() || group.waits_since_fast_term())
             });
             match may.flatten() {
                 None => return false,
-                Some(false) => self.send_to_leader(place, operation).map(|_| None),
+                Some(false) => self.send_to_leader(machine, operation).map(|_| None),
                 Some(true) => {
                     let command = self.command_of(operation);
-                    let submitted = self.drive(place, |group| {
+                    let submitted = self.drive(machine, |group| {
                         group.write(Origin::Operation(operation), command.len(), |buffer| {
                             buffer.extend_from_slice(&command);
                         })
@@ -266,16 +276,16 @@ impl World {
             }
             Err(SubmitOutcome::Refused(_)) => (None, Some(ServerReply::NotDone(None))),
             Err(SubmitOutcome::NoRoom | SubmitOutcome::Pending) => {
-                self.attend_after(place, burst, AGAIN);
+                self.attend_after(machine, burst, AGAIN);
                 return false;
             }
         };
         if self.loud {
             let what = self.asked[operation as usize].operation;
             let line = format!("client {burst} asks {operation}: {what:?}, {state:?}, {told:?}");
-            self.say(place, &line);
+            self.say(machine, &line);
         }
-        if let Some(pipe) = self.pipe(place, burst) {
+        if let Some(pipe) = self.pipe(machine, burst) {
             pipe.unread.pop_front();
             pipe.slots.push(Slot {
                 operation,
@@ -287,9 +297,9 @@ impl World {
     }
 
     /// Answers the request at the front, if it may be.
-    fn pipe_answers(&mut self, place: usize, burst: u32) -> bool {
+    fn pipe_answers(&mut self, machine: usize, burst: u32) -> bool {
         let now = self.now;
-        let Some(pipe) = self.pipe(place, burst) else {
+        let Some(pipe) = self.pipe(machine, burst) else {
             return false;
         };
         let Some(first) = pipe.slots.first() else {
@@ -307,38 +317,38 @@ impl World {
         }
         let mut row = std::mem::take(&mut pipe.slots);
         let query = self.query_of(operation);
-        let given = self.tickets_given(place);
-        let step = self.drive(place, |group| {
+        let given = self.tickets_given(machine);
+        let step = self.drive(machine, |group| {
             group.advance_read(&mut row, operation, true, &query)
         });
-        if let Some(pipe) = self.pipe(place, burst) {
+        if let Some(pipe) = self.pipe(machine, burst) {
             pipe.slots = row;
         }
-        self.note_ticket(place, given);
+        self.note_ticket(machine, given);
         match step.unwrap_or(FirstRead::Wait) {
             FirstRead::Answer => {
-                let told = self.read_now(place, operation);
+                let told = self.read_now(machine, operation);
                 if let Some(told) = told {
-                    self.pipe_hears(place, operation, told);
+                    self.pipe_hears(machine, operation, told);
                 }
                 told.is_some()
             }
             FirstRead::Refuse(_) => {
-                self.pipe_hears(place, operation, ServerReply::NotDone(None));
+                self.pipe_hears(machine, operation, ServerReply::NotDone(None));
                 true
             }
             FirstRead::Forward => {
-                match self.send_to_leader(place, operation) {
+                match self.send_to_leader(machine, operation) {
                     Ok(number) => {
-                        if let Some(pipe) = self.pipe(place, burst) {
+                        if let Some(pipe) = self.pipe(machine, burst) {
                             pipe.slots.set_first_state(ReadState::Forwarded(number));
                         }
                     }
                     Err(SubmitOutcome::Refused(_)) => {
-                        self.pipe_hears(place, operation, ServerReply::NotDone(None));
+                        self.pipe_hears(machine, operation, ServerReply::NotDone(None));
                     }
                     Err(SubmitOutcome::NoRoom | SubmitOutcome::Pending) => {
-                        self.attend_after(place, burst, AGAIN);
+                        self.attend_after(machine, burst, AGAIN);
                     }
                 }
                 false
@@ -391,9 +401,9 @@ impl World {
     }
 
     /// Clients that have heard nothing for long close their connections.
-    pub fn give_up_pipes(&mut self, place: usize) {
+    pub fn give_up_pipes(&mut self, machine: usize) {
         let now = self.now;
-        let Some(process) = &mut self.machines[place].process else {
+        let Some(process) = &mut self.machines[machine].process else {
             return;
         };
         let is_late = |_: &u32, pipe: &mut Pipe| now - pipe.moved_at > PATIENCE;

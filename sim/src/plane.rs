@@ -221,14 +221,14 @@ pub fn keys(seed: u64, stage: u64) -> PlaneKeys {
     }
 }
 
-/// A plane of the machine at this place, that is off. `stage`: of its keys.
+/// A plane of the machine with this number, that is off. `stage`: of its keys.
 pub fn new(
     settings: &Settings,
-    own_place: usize,
+    machine: usize,
     held: bool,
     stage: u64,
 ) -> Result<Plane, PlaneError> {
-    assert!(own_place < usize::from(MACHINES_MAX), "machines are few");
+    assert!(machine < usize::from(MACHINES_MAX), "machines are few");
     let mut engine = Engine::new(Options {
         group: GROUP,
         ring_slots: settings.ring_slots,
@@ -255,9 +255,9 @@ pub fn new(
     };
     let options = PlaneOptions {
         group: GROUP,
-        endpoint: Some(endpoint_at(address(own_place))),
+        endpoint: Some(endpoint_at(address(machine))),
         held,
-        first_sequence: mix(settings.seed ^ own_place as u64),
+        first_sequence: mix(settings.seed ^ machine as u64),
         waiting_bytes_max: WAITING_BYTES_MAX,
         work_of: |command| {
             let command = quorumwire_kv::Command::decode(command);

@@ -111,7 +111,7 @@ pub struct World {
     pub queue: Queue<Event>,
     /// Chance, but for faults, which have their own.
     pub random: Random,
-    /// The machines; the place of one is its replica's id.
+    /// The machines; the number of one is its replica's id.
     pub machines: Vec<Machine>,
     /// What is between them.
     pub network: Network,

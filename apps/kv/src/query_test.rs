@@ -6,7 +6,7 @@ use crate::{Keys, seeds};
 use rand::RngExt as _;
 
 /// What is asked, as somebody else reads the words of a line of memcached.
-fn asked_anew(line: &[u8]) -> Option<memcached::Asked<'_>> {
+fn asked_anew(line: &[u8]) -> Option<memcached::ReadKind<'_>> {
     let start = line.iter().position(|byte| *byte != b' ')?;
     let line = &line[start..];
     let name = line.split(|byte| *byte == b' ').next()?;
@@ -15,12 +15,12 @@ fn asked_anew(line: &[u8]) -> Option<memcached::Asked<'_>> {
     let key = rest[key_begin..].split(|byte| *byte == b' ').next()?;
     let flags = &rest[key_begin + key.len()..];
     Some(match name {
-        b"get" | b"gets" => memcached::Asked::Items {
+        b"get" | b"gets" => memcached::ReadKind::Items {
             keys: Keys::new(rest)?,
             with_unique: name == b"gets",
         },
-        b"mg" => memcached::Asked::Meta(Meta::new(MetaKind::Get, key, flags).ok()?),
-        b"me" => memcached::Asked::Debug(MetaDebug::new(key, flags).ok()?),
+        b"mg" => memcached::ReadKind::Meta(Meta::new(MetaKind::Get, key, flags).ok()?),
+        b"me" => memcached::ReadKind::Debug(MetaDebug::new(key, flags).ok()?),
         _ => return None,
     })
 }
@@ -33,7 +33,7 @@ fn check(line: &[u8]) -> &'static str {
     match again {
         Query::Memcached(read) => {
             assert_eq!(
-                Some(read.asked()),
+                Some(read.kind()),
                 asked_anew(line),
                 "{}",
                 line.escape_ascii()
@@ -42,27 +42,27 @@ fn check(line: &[u8]) -> &'static str {
             let mut keys = Vec::new();
             read.for_each_key(|key| keys.push(key.bytes().to_vec()));
             assert_eq!(keys.len(), read.key_count());
-            match read.asked() {
-                memcached::Asked::Items { .. } => "items",
-                memcached::Asked::Meta(_) => "meta",
-                memcached::Asked::Debug(_) => "debug",
+            match read.kind() {
+                memcached::ReadKind::Items { .. } => "items",
+                memcached::ReadKind::Meta(_) => "meta",
+                memcached::ReadKind::Debug(_) => "debug",
             }
         }
         Query::Redis(read) => {
             let words = Words::from_text(&line[1..]).unwrap();
             assert_eq!(read.words(), &words);
             assert_eq!(Some(read.resp()), Resp::from_byte(line[0]));
-            match read.asked() {
-                redis::Asked::Command(spec) => {
+            match read.kind() {
+                redis::ReadKind::Command(spec) => {
                     assert_eq!(find(&words), Ok(spec));
                     assert_eq!(read.is_search(), spec.keys.is_empty());
                     "command"
                 }
-                redis::Asked::Versions => {
+                redis::ReadKind::Versions => {
                     assert_eq!(words.get(0), Some(VERSIONS));
                     "versions"
                 }
-                redis::Asked::Unknown => {
+                redis::ReadKind::Unknown => {
                     assert!(find(&words).is_err());
                     "unknown command"
                 }

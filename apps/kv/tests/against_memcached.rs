@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use in_process::{Connection, Server};
-use quorumwire_kv::memcached::{Asked, COMMAND_LINE_BYTES_MAX, Read as ReadRequest};
+use quorumwire_kv::memcached::{COMMAND_LINE_BYTES_MAX, Read as ReadRequest, ReadKind};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use tempfile::TempDir;
@@ -186,7 +186,7 @@ impl Pair {
         let get = format!("mg {key} v{}\r\n", if is_base64 { " b" } else { "" });
         let mut answer = Vec::new();
         let read = ReadRequest::from_line(get.trim_end().as_bytes()).unwrap();
-        let Asked::Meta(meta) = read.asked() else {
+        let ReadKind::Meta(meta) = read.kind() else {
             panic!("{read:?}");
         };
         self.ours.store.answer_without_win(&meta, &mut answer);

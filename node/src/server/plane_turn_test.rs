@@ -592,7 +592,12 @@ fn who_asked_through_the_plane_waits_among_who_submitted() {
     poll(&mut core);
     let asked = alone.0.lock().unwrap().asked.len();
     assert_eq!(core.group.proposals.len(), 3 + asked);
-    let places: Vec<_> = core.group.proposals.iter().map(Proposal::log_position).collect();
+    let places: Vec<_> = core
+        .group
+        .proposals
+        .iter()
+        .map(Proposal::log_position)
+        .collect();
     assert!(asked >= 3 && places.is_sorted(), "{places:?}");
 }
 

@@ -201,7 +201,7 @@ pub fn serve<S: Service>(
 }
 
 /// What became of the bytes at the front of those that a client has sent.
-pub enum Taken {
+pub enum TakeOutcome {
     /// So many are done with.
     Bytes(usize),
     /// So many are, and so many must be there behind them before it is worth looking again.
@@ -217,17 +217,17 @@ pub fn take_each<S: Service>(
     core: &mut Core<S>,
     connection: &mut Connection,
     bytes: &[u8],
-    mut take: impl FnMut(&mut Front, &mut Core<S>, &mut Connection, &[u8]) -> Taken,
+    mut take: impl FnMut(&mut Front, &mut Core<S>, &mut Connection, &[u8]) -> TakeOutcome,
 ) -> (usize, usize) {
     let mut used = 0;
     while used < bytes.len() && may_take_next(front, core, connection) {
         match take(front, core, connection, &bytes[used..]) {
-            Taken::Bytes(taken) => used += taken,
-            Taken::Waits {
+            TakeOutcome::Bytes(taken) => used += taken,
+            TakeOutcome::Waits {
                 used: taken,
                 needed,
             } => return (used + taken, needed),
-            Taken::Stalled => {
+            TakeOutcome::Stalled => {
                 connection.stalled = true;
                 return (used, 0);
             }

@@ -18,20 +18,20 @@ pub struct ReadForm(Form);
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Form {
     Items { with_unique: bool },
-    Meta { key: KeyPlace, letters: Letters },
-    Debug { key: KeyPlace, is_base64: bool },
+    Meta { key: KeySpan, letters: Letters },
+    Debug { key: KeySpan, is_base64: bool },
 }
 
 /// Where in a line its only key stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct KeyPlace {
+struct KeySpan {
     begin: u32,
     bytes: u8,
 }
 
 /// What a read is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Asked<'a> {
+pub enum ReadKind<'a> {
     /// `get` and `gets`.
     Items {
         /// At least one key, in the order to be answered.
@@ -82,7 +82,7 @@ impl<'a> Read<'a> {
     /// The `mg` that this line is.
     pub(super) fn meta(line: &'a [u8], meta: &Meta<'a>) -> Self {
         let form = ReadForm(Form::Meta {
-            key: KeyPlace::of(line, meta.name(), meta.flags_text()),
+            key: KeySpan::of(line, meta.name(), meta.flags_text()),
             letters: meta.letters(),
         });
         Self { line, form }
@@ -91,7 +91,7 @@ impl<'a> Read<'a> {
     /// The `me` that this line is, which ends in these flags.
     pub(super) fn debug(line: &'a [u8], debug: &MetaDebug<'a>, flags: &[u8]) -> Self {
         let form = ReadForm(Form::Debug {
-            key: KeyPlace::of(line, debug.name(), flags),
+            key: KeySpan::of(line, debug.name(), flags),
             is_base64: debug.is_base64(),
         });
         Self { line, form }
@@ -112,20 +112,20 @@ impl<'a> Read<'a> {
 
     /// What is asked.
     #[must_use]
-    pub fn asked(&self) -> Asked<'a> {
+    pub fn kind(&self) -> ReadKind<'a> {
         match self.form.0 {
             Form::Items { with_unique } => {
                 let name = if with_unique { "gets" } else { "get" };
                 let keys = Keys::seen(&self.line[name.len()..]);
-                Asked::Items { keys, with_unique }
+                ReadKind::Items { keys, with_unique }
             }
             Form::Meta { key, letters } => {
                 let (name, flags) = key.split(self.line);
-                Asked::Meta(Meta::seen(name, flags, letters))
+                ReadKind::Meta(Meta::seen(name, flags, letters))
             }
             Form::Debug { key, is_base64 } => {
                 let (name, _) = key.split(self.line);
-                Asked::Debug(MetaDebug::seen(name, is_base64))
+                ReadKind::Debug(MetaDebug::seen(name, is_base64))
             }
         }
     }
@@ -133,18 +133,18 @@ impl<'a> Read<'a> {
     /// How many keys are asked for, at least one.
     #[must_use]
     pub fn key_count(&self) -> usize {
-        match self.asked() {
-            Asked::Items { keys, .. } => keys.iter().count(),
-            Asked::Meta(_) | Asked::Debug(_) => 1,
+        match self.kind() {
+            ReadKind::Items { keys, .. } => keys.iter().count(),
+            ReadKind::Meta(_) | ReadKind::Debug(_) => 1,
         }
     }
 
     /// Has `see` see the keys asked for, in order.
     pub fn for_each_key(&self, mut see: impl FnMut(Key<'_>)) {
-        match self.asked() {
-            Asked::Items { keys, .. } => keys.iter().for_each(see),
-            Asked::Meta(meta) => see(meta.key(&mut NO_KEY.clone())),
-            Asked::Debug(debug) => see(debug.key(&mut NO_KEY.clone())),
+        match self.kind() {
+            ReadKind::Items { keys, .. } => keys.iter().for_each(see),
+            ReadKind::Meta(meta) => see(meta.key(&mut NO_KEY.clone())),
+            ReadKind::Debug(debug) => see(debug.key(&mut NO_KEY.clone())),
         }
     }
 
@@ -152,14 +152,14 @@ impl<'a> Read<'a> {
     /// [`MUST_WRITE`](super::reply::MUST_WRITE).
     #[must_use]
     pub fn as_write(&self) -> Option<Command<'a>> {
-        match self.asked() {
-            Asked::Meta(meta) => Some(Command::Meta { meta, value: b"" }),
-            Asked::Items { .. } | Asked::Debug(_) => None,
+        match self.kind() {
+            ReadKind::Meta(meta) => Some(Command::Meta { meta, value: b"" }),
+            ReadKind::Items { .. } | ReadKind::Debug(_) => None,
         }
     }
 }
 
-impl KeyPlace {
+impl KeySpan {
     /// Of the key that stands right in front of a line's flags.
     fn of(line: &[u8], name: &[u8], flags: &[u8]) -> Self {
         let begin = line.len() - flags.len() - name.len();

@@ -26,7 +26,7 @@ mod words;
 pub use arithmetic::integer;
 pub use command::answer_command;
 pub use parse::{Broken, Parsed, parse};
-pub use read::{Asked, Read, ReadForm};
+pub use read::{Read, ReadForm, ReadKind};
 pub use script::Script;
 pub use skip::{Skip, Skipped};
 pub use spec::{KeySpec, Kind, QUOTED_BYTES_MAX, Spec, classify, find, quoted, spec, why_refused};

@@ -22,7 +22,7 @@ pub struct ReadForm {
 
 /// What a read is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Asked {
+pub enum ReadKind {
     /// This command, which is none of those that write if it came in at the Redis port.
     Command(&'static Spec),
     /// [`VERSIONS`].
@@ -31,7 +31,7 @@ pub enum Asked {
     Unknown,
 }
 
-impl Asked {
+impl ReadKind {
     /// What these words ask.
     pub(crate) fn of(words: &Words<'_>) -> Self {
         Self::known(words, find(words).ok())
@@ -91,8 +91,8 @@ impl<'a> Read<'a> {
 
     /// What is asked.
     #[must_use]
-    pub fn asked(&self) -> Asked {
-        Asked::known(&self.words, self.spec())
+    pub fn kind(&self) -> ReadKind {
+        ReadKind::known(&self.words, self.spec())
     }
 
     /// The command's row, if there is such a command.

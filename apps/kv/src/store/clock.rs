@@ -7,7 +7,7 @@
 
 use super::Store;
 use super::item::{Awaits, Item, NEVER};
-use crate::redis::{self, Asked, Kind};
+use crate::redis::{self, Kind, ReadKind};
 use crate::{Key, Query};
 
 /// A read that names no key shows what is overdue for up to this long, in milliseconds: where many items end
@@ -81,10 +81,10 @@ impl Store {
     fn shows_overdue(&self, read: &redis::Read<'_>) -> bool {
         let words = read.words();
         let is_one = |name: &[u8]| Key::binary(name).is_some_and(|key| self.is_key_overdue(key));
-        let spec = match read.asked() {
-            Asked::Versions => return words.iter().skip(1).any(is_one),
-            Asked::Unknown => return false,
-            Asked::Command(spec) => spec,
+        let spec = match read.kind() {
+            ReadKind::Versions => return words.iter().skip(1).any(is_one),
+            ReadKind::Unknown => return false,
+            ReadKind::Command(spec) => spec,
         };
         match spec.kind {
             Kind::Connection => false,

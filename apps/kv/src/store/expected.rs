@@ -7,7 +7,7 @@ use super::redis::work::{
 };
 use super::redis::{COUNT_MAX, COUNT_USUAL, WORDS_USUAL};
 use super::work_done::PER_KEY;
-use crate::memcached::{Asked, MetaKind, NO_KEY};
+use crate::memcached::{MetaKind, NO_KEY, ReadKind};
 use crate::redis::{Extended, Kind, Script, Spec, Words, find, integer};
 use crate::{Command, KEY_BYTES_MAX, Key, Keys, Query, VALUE_BYTES_MAX, WORK_MAX};
 
@@ -126,10 +126,10 @@ impl Estimate<'_> {
 
     fn of_query(self, query: &Query<'_>) -> usize {
         match query {
-            Query::Memcached(read) => match read.asked() {
-                Asked::Items { keys, .. } => self.values_bytes(keys),
-                Asked::Meta(meta) => self.value_bytes(meta.key(&mut NO_KEY.clone())),
-                Asked::Debug(_) => 0,
+            Query::Memcached(read) => match read.kind() {
+                ReadKind::Items { keys, .. } => self.values_bytes(keys),
+                ReadKind::Meta(meta) => self.value_bytes(meta.key(&mut NO_KEY.clone())),
+                ReadKind::Debug(_) => 0,
             },
             Query::Redis(read) => {
                 let work = self.of_words(read.words(), read.spec(), false);

@@ -43,7 +43,7 @@ pub use self::search::{Search, SearchProgress};
 use self::shards::Shards;
 pub(crate) use self::work_done::PER_ITEM_GONE;
 use self::work_done::{PER_COMMAND, PER_KEY, PER_REFERENCE, WorkDone};
-use crate::memcached::{Asked, NO_KEY, Read, reply, unsigned};
+use crate::memcached::{NO_KEY, Read, ReadKind, reply, unsigned};
 use crate::{Command, Exptime, Key, Keys, Query, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written};
 
 /// The items of one replica, as a state machine.
@@ -366,8 +366,8 @@ impl Store {
     }
 
     fn answer_asked(&self, read: &Read<'_>, reply: &mut Vec<u8>) {
-        match read.asked() {
-            Asked::Items { keys, with_unique } => {
+        match read.kind() {
+            ReadKind::Items { keys, with_unique } => {
                 if !self.fits_in_reply(keys) {
                     return reply.extend_from_slice(reply::REPLY_TOO_LARGE);
                 }
@@ -378,11 +378,11 @@ impl Store {
                 }
                 reply.extend_from_slice(reply::END);
             }
-            Asked::Meta(meta) if !self.show_meta(&meta, reply) => {
+            ReadKind::Meta(meta) if !self.show_meta(&meta, reply) => {
                 reply.extend_from_slice(reply::MUST_WRITE);
             }
-            Asked::Meta(_) => {}
-            Asked::Debug(debug) => self.show_debug(&debug, reply),
+            ReadKind::Meta(_) => {}
+            ReadKind::Debug(debug) => self.show_debug(&debug, reply),
         }
     }
 

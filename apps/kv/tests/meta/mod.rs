@@ -15,14 +15,14 @@ const COMMANDS_BEFORE: u32 = 20;
 const BINARY_KEYS: [(&str, &str); 2] = [("YmluMQ==", "bin1"), ("YmluYXJ5", "binary")];
 
 /// One meta command in words, but for the unique number it compares.
-struct Asked {
+struct MetaCommand {
     name: &'static str,
     key: String,
     flags: Vec<String>,
     value: Option<String>,
 }
 
-impl Asked {
+impl MetaCommand {
     fn new(random: &mut ChaCha8Rng) -> Self {
         let name = ["mg", "mg", "ms", "md", "ma"][random.random_range(0..5)];
         let mut flags: Vec<String> = Vec::new();
@@ -146,7 +146,7 @@ fn comparable(pair: &mut Pair, key: &str, answer: &[u8], is_theirs: bool) -> Str
     format!("{}\r\n{rest}", words.join(" "))
 }
 
-fn ask(pair: &mut Pair, asked: &Asked) -> Option<String> {
+fn ask(pair: &mut Pair, asked: &MetaCommand) -> Option<String> {
     let known = pair
         .uniques
         .get(&asked.key)
@@ -211,7 +211,7 @@ fn random_meta_commands_are_answered_as_by_memcached() {
             }
             continue;
         }
-        let asked = Asked::new(&mut random);
+        let asked = MetaCommand::new(&mut random);
         if let Some(answer) = ask(&mut pair, &asked) {
             reached.count(&outcome(asked.name, &answer));
         }

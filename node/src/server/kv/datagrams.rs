@@ -21,7 +21,7 @@ use quorumwire_control::Now;
 use quorumwire_group::Reader::{Follower, Here};
 use quorumwire_group::{Gate, REQUEST_TIMEOUT};
 use quorumwire_interfaces::{Application as _, Index, Reason, counters};
-use quorumwire_kv::memcached::{Asked, Local, Parsed, Request, parse, reply};
+use quorumwire_kv::memcached::{Local, Parsed, ReadKind, Request, parse, reply};
 use quorumwire_kv::{Command, Query, QueryForm};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -483,7 +483,7 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
     };
     let bytes_max = answer_bytes_max(waiting.datagram_bytes);
     let mut answer = Vec::new();
-    let Asked::Items { keys, with_unique } = read.asked() else {
+    let ReadKind::Items { keys, with_unique } = read.kind() else {
         let origin = Origin::Service(id);
         return match core.answer_meta_read(origin, &read, true, &mut answer) {
             MetaRead::Answered => datagrams.answer(id, &answer),

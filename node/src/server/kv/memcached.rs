@@ -4,20 +4,25 @@ use super::server_questions::{self, ServerQuestion};
 use super::stats::Statistics;
 use crate::server::clients::{Connection, SlotKind};
 use crate::server::front::Front;
-use crate::server::requests::{self, Taken, UNKNOWN_CLIENT_BYTES_MAX, count_request};
+use crate::server::requests::{self, TakeOutcome, UNKNOWN_CLIENT_BYTES_MAX, count_request};
 use crate::server::service::ReadLine;
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, parse_on, reply};
 use quorumwire_kv::{Command, WhyRefused};
 
 /// The first request of a memcached client that must say who it is: a `set` of any key to name and password.
-fn let_in(front: &mut Front, core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> Taken {
+fn let_in(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    bytes: &[u8],
+) -> TakeOutcome {
     let (consumed, reply, is_over) = match parse(bytes) {
         Parsed::Incomplete { needed: long, .. } | Parsed::Request { consumed: long, .. }
             if long > UNKNOWN_CLIENT_BYTES_MAX =>
         {
             (bytes.len(), reply::NOT_LET_IN, true)
         }
-        Parsed::Incomplete { needed, .. } => return Taken::Waits { used: 0, needed },
+        Parsed::Incomplete { needed, .. } => return TakeOutcome::Waits { used: 0, needed },
         Parsed::Request { consumed, request } => match request {
             Request::Write {
                 command: Command::Set(item),
@@ -61,7 +66,7 @@ fn let_in(front: &mut Front, core: &mut Core, connection: &mut Connection, bytes
     if is_over {
         connection.hang_up(!reply.is_empty());
     }
-    Taken::Bytes(consumed)
+    TakeOutcome::Bytes(consumed)
 }
 
 /// Takes whole requests off `bytes`; see [`requests::take_each`].
@@ -92,21 +97,21 @@ fn take_first(
     core: &mut Core,
     connection: &mut Connection,
     bytes: &[u8],
-) -> Taken {
+) -> TakeOutcome {
     if !connection.is_let_in {
         return let_in(front, core, connection, bytes);
     }
     match parse_on(bytes, std::mem::take(&mut connection.searched)) {
         Parsed::Incomplete { needed, searched } => {
             connection.searched = searched;
-            Taken::Waits { used: 0, needed }
+            TakeOutcome::Waits { used: 0, needed }
         }
         Parsed::Request { consumed, request } => {
             if !take_request(front, core, connection, request) {
-                return Taken::Stalled;
+                return TakeOutcome::Stalled;
             }
             count_request(core, consumed);
-            Taken::Bytes(consumed)
+            TakeOutcome::Bytes(consumed)
         }
         Parsed::Refused {
             consumed,
@@ -123,7 +128,7 @@ fn take_first(
                 connection.hang_up(!reply.is_empty());
             }
             connection.swallow = behind;
-            Taken::Bytes(consumed + swallow(connection, &bytes[consumed..]))
+            TakeOutcome::Bytes(consumed + swallow(connection, &bytes[consumed..]))
         }
     }
 }

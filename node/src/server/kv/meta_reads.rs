@@ -3,7 +3,7 @@
 use super::Core;
 use crate::server::clients::{AnswerKind, Connection};
 use crate::server::core::{Origin, RouteOutcome};
-use quorumwire_kv::memcached::{Asked, Read, reply};
+use quorumwire_kv::memcached::{Read, ReadKind, reply};
 
 /// What became of a read.
 pub enum MetaRead {
@@ -34,7 +34,7 @@ impl Core {
                 });
                 return MetaRead::Written(routed);
             }
-            if let Asked::Meta(meta) = read.asked() {
+            if let ReadKind::Meta(meta) = read.kind() {
                 store.answer_without_win(&meta, output);
             }
         }
@@ -44,7 +44,7 @@ impl Core {
 
     /// Counts what a read finds.
     pub fn count_read(&mut self, read: &Read<'_>) {
-        if matches!(read.asked(), Asked::Debug(_)) {
+        if matches!(read.kind(), ReadKind::Debug(_)) {
             self.service.counters.meta_debug_commands += 1;
             return;
         }

@@ -3,7 +3,7 @@
 use super::Core;
 use crate::server::clock;
 use quorumwire_interfaces::{Leave, Term};
-use quorumwire_kv::memcached::{Asked, Read, reply};
+use quorumwire_kv::memcached::{Read, ReadKind, reply};
 use quorumwire_kv::{Changed, ItemView, Key};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl Core {
 
     /// A read that was answered here may be answered by the plane the next time.
     pub fn keep_in_plane(&mut self, read: &Read<'_>) {
-        let Asked::Items { keys, .. } = read.asked() else {
+        let ReadKind::Items { keys, .. } = read.kind() else {
             return;
         };
         let mut keys = keys.iter();

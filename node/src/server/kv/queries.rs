@@ -2,7 +2,7 @@
 use crate::server::native::KEYS_OF_A_QUERY;
 use crate::server::requests::KEYS_OF_A_SEARCH;
 use crate::server::service::ReadLine;
-use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, READ_KEYS_MAX, are_few};
+use quorumwire_kv::memcached::{LINE_BYTES_MAX, READ_KEYS_MAX, ReadKind, are_few};
 use quorumwire_kv::{Command, Query, QueryForm};
 
 impl<'a> ReadLine<'a> {
@@ -19,9 +19,9 @@ pub fn form_of_query(line: &[u8]) -> Option<(QueryForm, u32)> {
     let keys = match &query {
         Query::Redis(read) if read.is_search() => KEYS_OF_A_SEARCH,
         Query::Redis(_) | Query::NotOfRedis => KEYS_OF_A_QUERY,
-        Query::Memcached(read) => match read.asked() {
-            Asked::Items { .. } if line.len() <= LINE_BYTES_MAX => KEYS_OF_A_QUERY,
-            Asked::Items { .. } | Asked::Meta(_) | Asked::Debug(_) => return None,
+        Query::Memcached(read) => match read.kind() {
+            ReadKind::Items { .. } if line.len() <= LINE_BYTES_MAX => KEYS_OF_A_QUERY,
+            ReadKind::Items { .. } | ReadKind::Meta(_) | ReadKind::Debug(_) => return None,
         },
         Query::Nothing => return None,
     };

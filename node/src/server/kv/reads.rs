@@ -8,7 +8,7 @@ use crate::server::reads::ReadProgress;
 use crate::server::service::{AnswerTime, ReadLine};
 use quorumwire_group::FollowerRead;
 use quorumwire_interfaces::Application as _;
-use quorumwire_kv::memcached::{Asked, Read, reply};
+use quorumwire_kv::memcached::{Read, ReadKind, reply};
 use quorumwire_kv::{Key, Query, QueryForm};
 
 /// What looking for a key is in work.
@@ -19,7 +19,7 @@ pub fn line_to_forward(progress: ReadProgress, line: &[u8]) -> Vec<u8> {
     let Query::Memcached(read) = Query::of(progress.form, line) else {
         return line.to_vec();
     };
-    let Asked::Items { keys, with_unique } = read.asked() else {
+    let ReadKind::Items { keys, with_unique } = read.kind() else {
         return line.to_vec(); // has but one
     };
     let most = progress.keys_at_once as usize;
@@ -46,7 +46,7 @@ pub fn answer_now(
             core.group.store.inner().answer(&query, out);
         }
         Query::Memcached(read) => {
-            if let Asked::Items { keys, with_unique } = read.asked() {
+            if let ReadKind::Items { keys, with_unique } = read.kind() {
                 let keys = keys.iter().skip(keys_done as usize);
                 push_items(core, keys, with_unique, out, usize::MAX);
                 out.extend_from_slice(reply::END);
@@ -100,7 +100,7 @@ pub fn answer_front(
         output.extend_from_slice(reply::ERROR);
         return true;
     };
-    let Asked::Items { keys, with_unique } = read.asked() else {
+    let ReadKind::Items { keys, with_unique } = read.kind() else {
         let (line, form) = (line.to_vec(), read.form());
         return meta_reads::answer_front(core, connection, &Read::of(form, &line));
     };
@@ -181,7 +181,7 @@ impl Core {
                     return;
                 }
             }
-            Query::Memcached(read) if matches!(read.asked(), Asked::Items { .. }) => {
+            Query::Memcached(read) if matches!(read.kind(), ReadKind::Items { .. }) => {
                 self.group.store.inner().answer(&query, &mut answer);
                 self.count_read(read);
             }

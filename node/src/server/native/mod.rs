@@ -15,7 +15,7 @@ use super::clients::{AnswerKind, Connection, ReadState, SlotKind, Speaks};
 use super::core::{Core, Origin};
 use super::front::Front;
 use super::reads::ReadProgress;
-use super::requests::{self, Taken, UNKNOWN_CLIENT_BYTES_MAX};
+use super::requests::{self, TakeOutcome, UNKNOWN_CLIENT_BYTES_MAX};
 use super::security::say_tls;
 use super::service::{AnswerTime, ReadLine, Service};
 use counters::CloseReason;
@@ -107,7 +107,7 @@ pub fn take_frame<S: Service>(
     core: &mut Core<S>,
     connection: &mut Connection,
     bytes: &[u8],
-) -> Taken {
+) -> TakeOutcome {
     let is_welcome = state(connection).is_welcome;
     let attachment_bytes_max = if is_welcome {
         SESSION_COMMAND_BYTES_MAX
@@ -120,26 +120,26 @@ pub fn take_frame<S: Service>(
         ) if !is_welcome && long > UNKNOWN_CLIENT_BYTES_MAX => {
             let detail = format!("{long} bytes before a hello");
             hello::close(connection, CloseReason::Malformed, detail);
-            Taken::Bytes(bytes.len())
+            TakeOutcome::Bytes(bytes.len())
         }
-        Ok(ClientFrame::Incomplete { needed }) => Taken::Waits { used: 0, needed },
+        Ok(ClientFrame::Incomplete { needed }) => TakeOutcome::Waits { used: 0, needed },
         Ok(ClientFrame::Whole {
             consumed,
             message,
             attachment,
         }) => {
             if !take_message(front, core, connection, message, attachment) {
-                return Taken::Stalled;
+                return TakeOutcome::Stalled;
             }
             requests::count_request(core, consumed);
-            Taken::Bytes(consumed)
+            TakeOutcome::Bytes(consumed)
         }
         Err(error) => {
             if !is_welcome && bytes.first() == Some(&u8::from(ContentType::Handshake)) {
                 say_tls();
             }
             hello::close(connection, CloseReason::Malformed, error.to_string());
-            Taken::Bytes(bytes.len())
+            TakeOutcome::Bytes(bytes.len())
         }
     }
 }

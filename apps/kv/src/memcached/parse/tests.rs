@@ -1,7 +1,7 @@
 //! The parser line by line. That the answers are memcached's is tested against memcached itself, in
 //! `tests/against_memcached.rs`; that splitting changes nothing, in `tests/parser.rs`.
 use super::*;
-use crate::memcached::{Asked, READ_KEYS_MAX, REQUEST_BYTES_MAX};
+use crate::memcached::{READ_KEYS_MAX, REQUEST_BYTES_MAX, ReadKind};
 use crate::{KEY_BYTES_MAX, MemoryChange};
 
 fn key(bytes: &[u8]) -> Key<'_> {
@@ -176,10 +176,10 @@ fn a_read_gives_its_line_and_its_keys() {
         };
         assert_eq!(consumed, request_bytes(request));
         assert_eq!(read.line(), line);
-        let Asked::Items {
+        let ReadKind::Items {
             keys: asked,
             with_unique: shows_unique,
-        } = read.asked()
+        } = read.kind()
         else {
             panic!("{read:?}");
         };

@@ -26,7 +26,7 @@ use super::memory::Footprint;
 use super::work_done::PER_COMMAND;
 use super::{At, Store};
 use crate::redis::{
-    Answer, Asked, Fault, Kind, Outcome, Read, Resp, Script, Spec, Words, answer_in_transaction,
+    Answer, Fault, Kind, Outcome, Read, ReadKind, Resp, Script, Spec, Words, answer_in_transaction,
     find, integer, reply, within_limit,
 };
 use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX, WORK_MAX};
@@ -62,14 +62,14 @@ impl Store {
     /// Answers a command that changes nothing. The one called `\0versions`, which no client of Redis can
     /// send, shows the [`version`](Self::version) of each key, as strings of digits.
     pub fn redis_read(&self, resp: Resp, words: &Words<'_>, out: &mut Vec<u8>) {
-        self.answer_words((resp, Asked::of(words)), words, out);
+        self.answer_words((resp, ReadKind::of(words)), words, out);
     }
 
     pub(super) fn answer_redis(&self, read: &Read<'_>, out: &mut Vec<u8>) {
-        self.answer_words((read.resp(), read.asked()), read.words(), out);
+        self.answer_words((read.resp(), read.kind()), read.words(), out);
     }
 
-    fn answer_words(&self, (resp, asked): (Resp, Asked), words: &Words<'_>, out: &mut Vec<u8>) {
+    fn answer_words(&self, (resp, asked): (Resp, ReadKind), words: &Words<'_>, out: &mut Vec<u8>) {
         let mut answer = Answer {
             end_max: out.len() + REPLY_BYTES_MAX,
             out,
@@ -84,14 +84,14 @@ impl Store {
         self.work_done.add(PER_COMMAND + moved + work);
     }
 
-    fn answer_asked_by(&self, asked: Asked, words: &Words<'_>, answer: &mut Answer<'_>) {
+    fn answer_asked_by(&self, asked: ReadKind, words: &Words<'_>, answer: &mut Answer<'_>) {
         match asked {
-            Asked::Versions => answer.or_fault(|answer| self.show_versions(words, answer)),
-            Asked::Unknown => {
+            ReadKind::Versions => answer.or_fault(|answer| self.show_versions(words, answer)),
+            ReadKind::Unknown => {
                 let error = find(words).err().unwrap_or_default();
                 answer.out.extend_from_slice(&error);
             }
-            Asked::Command(spec) => answer.or_fault(|answer| {
+            ReadKind::Command(spec) => answer.or_fault(|answer| {
                 let arguments: SmallVec<[&[u8]; WORDS_USUAL]> = words.iter().collect();
                 answer.spend(arguments.len() * work::PER_WORD)?;
                 match spec.kind {

@@ -33,7 +33,7 @@ fn a_read_that_would_win_says_so_and_changes_nothing() {
     let mut reply = Vec::new();
     log.store.query(b"mg a v", &mut reply);
     assert_eq!(reply, reply::MUST_WRITE);
-    let Asked::Meta(meta) = Read::from_line(b"mg a v").unwrap().asked() else {
+    let ReadKind::Meta(meta) = Read::from_line(b"mg a v").unwrap().kind() else {
         panic!("it is one");
     };
     reply.clear();

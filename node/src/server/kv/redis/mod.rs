@@ -17,12 +17,12 @@ use crate::server::clients::{AnswerKind, Connection, ReadState, SlotKind};
 use crate::server::core::Origin;
 use crate::server::front::Front;
 use crate::server::reads::ReadProgress;
-use crate::server::requests::{self, KEYS_OF_A_SEARCH, Taken, UNKNOWN_CLIENT_BYTES_MAX};
+use crate::server::requests::{self, KEYS_OF_A_SEARCH, TakeOutcome, UNKNOWN_CLIENT_BYTES_MAX};
 use crate::server::service::{AnswerTime, ReadLine};
 use quorumwire_control::Now;
 use quorumwire_kv::redis::{
-    Asked, Broken, Kind, Parsed, ReadForm, Resp, Script, Skip, Skipped, Spec, Words, find, parse,
-    why_refused,
+    Broken, Kind, Parsed, ReadForm, ReadKind, Resp, Script, Skip, Skipped, Spec, Words, find,
+    parse, why_refused,
 };
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command, Query, QueryForm, WhyRefused};
 use std::net::SocketAddr;
@@ -135,11 +135,11 @@ pub fn take_first(
     core: &mut Core,
     connection: &mut Connection,
     bytes: &[u8],
-) -> Taken {
+) -> TakeOutcome {
     if let Some(skip) = &mut state(connection).skip {
         let taken = match skip.take(bytes) {
             Skipped::Some { consumed, needed } => {
-                return Taken::Waits {
+                return TakeOutcome::Waits {
                     used: consumed,
                     needed,
                 };
@@ -151,28 +151,28 @@ pub fn take_first(
             }
         };
         state(connection).skip = None;
-        return Taken::Bytes(taken);
+        return TakeOutcome::Bytes(taken);
     }
     match parse(bytes) {
         Parsed::Incomplete { needed: long } | Parsed::Request { consumed: long, .. }
             if !connection.is_let_in && long > UNKNOWN_CLIENT_BYTES_MAX =>
         {
             refuse(core, connection, errors::unknown_client_too_long());
-            Taken::Bytes(bytes.len())
+            TakeOutcome::Bytes(bytes.len())
         }
         Parsed::TooLong { .. } if !connection.is_let_in => {
             refuse(core, connection, errors::unknown_client_too_long());
-            Taken::Bytes(bytes.len())
+            TakeOutcome::Bytes(bytes.len())
         }
-        Parsed::Incomplete { needed } => Taken::Waits { used: 0, needed },
-        Parsed::Nothing { consumed } => Taken::Bytes(consumed),
+        Parsed::Incomplete { needed } => TakeOutcome::Waits { used: 0, needed },
+        Parsed::Nothing { consumed } => TakeOutcome::Bytes(consumed),
         Parsed::Request { consumed, words } => {
             if !take_request(front, core, connection, &words) {
-                return Taken::Stalled;
+                return TakeOutcome::Stalled;
             }
             let made_bytes = std::mem::take(&mut state(connection).made_bytes);
             requests::count_request(core, consumed + made_bytes * WORK_PER_BYTE_MADE);
-            Taken::Bytes(consumed)
+            TakeOutcome::Bytes(consumed)
         }
         Parsed::TooLong {
             consumed,
@@ -180,11 +180,11 @@ pub fn take_first(
             reply,
         } => {
             pass_over(core, connection, skip, reply);
-            Taken::Bytes(consumed)
+            TakeOutcome::Bytes(consumed)
         }
         Parsed::Refused(broken) => {
             refuse(core, connection, broken);
-            Taken::Bytes(bytes.len())
+            TakeOutcome::Bytes(bytes.len())
         }
     }
 }
@@ -381,7 +381,7 @@ pub fn put_read_answer(
         let (line, _) = connection.front_line_and_output(line_bytes);
         let line = line.to_vec();
         if let Query::Redis(read) = Query::of(form, &line)
-            && read.asked() == Asked::Versions
+            && read.kind() == ReadKind::Versions
         {
             match said {
                 AnswerKind::Answer | AnswerKind::Repeated => {
