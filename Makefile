@@ -71,9 +71,9 @@ NOT_OVER_IPV6 := clients::a_request clients::foreign clients::one clients::reque
 	common_case::commands common_case::heartbeats common_case::one common_case::the_quorum durability \
 	faults::a_ faults::nothing faults::what fence forgery
 
-# The cluster tests use network namespaces and real processes: as root, one at a time in a program. They mostly wait, so
-# three programs run at once. Two at once run those that time packets and terms, or need a disk that syncs fast. Those that keep processors
-# busy, or measure how busy they are, get the machine to themselves.
+# The cluster tests use network namespaces and real processes: as root, one at a time in a program. They mostly wait,
+# so three programs run at once. Two at once run those that time packets and terms, or need a disk that syncs fast.
+# Those that keep processors busy, or measure how busy they are, get the machine to themselves.
 IN_PAIRS := fast_terms losses pauses standstill
 ALONE := busy_machine busy_polls handshake_floods slow_followers
 RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time --programs-at-once 3 \
