@@ -130,12 +130,13 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
         }
     }
 
-    /// The places of these were replaced by a snapshot: nobody can tell what became of them.
+    /// The positions of these were replaced by a snapshot: nobody can tell what became of them.
     pub(crate) fn take_unknown(&mut self) -> Vec<Proposal<O>> {
         std::mem::take(&mut self.settled.unknown)
     }
 
-    /// The place of these went to the entry that is being applied, which is another: they were not executed.
+    /// The positions of these went to the entry that is being applied, which is another: they were not
+    /// executed.
     pub(crate) fn take_displaced(&mut self) -> Vec<Proposal<O>> {
         std::mem::take(&mut self.settled.displaced)
     }

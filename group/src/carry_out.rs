@@ -161,6 +161,7 @@ pub fn apply_entry<D: Driver>(driver: &mut D, entry: &Entry) -> usize {
         refuse(driver, proposal.origin, Reason::OutcomeUnknown);
     }
     for proposal in displaced {
+        driver.note_displaced(&proposal);
         refuse(driver, proposal.origin, Reason::NotCommitted);
     }
     loop {
@@ -263,7 +264,10 @@ fn answer_at<D: Driver>(
                     let is_too_long =
                         |group: &mut Driven<D>| !group.answer_plane_client(client, index, reply);
                     let is_too_long = driver.group().is_some_and(is_too_long);
-                    is_too_long.then_some(Reason::AnswerTooLong)
+                    is_too_long.then(|| {
+                        driver.note_refused(Reason::AnswerTooLong);
+                        Reason::AnswerTooLong
+                    })
                 }
                 AnswerKind::Refused(reason) => Some(reason),
             };
@@ -355,7 +359,8 @@ fn grant_read<D: Driver>(driver: &mut D, ticket: Ticket, index: Index) {
 fn refuse_ticket<D: Driver>(driver: &mut D, ticket: Ticket, refusal: Refusal) {
     let is_busy = matches!(refusal, Refusal::Busy { .. });
     match driver.drive(|group| group.take_ungranted(ticket, &refusal)) {
-        None | Some(Ungranted::Follower) => {}
+        None => {}
+        Some(Ungranted::Follower) => driver.note_follower_without_round(),
         Some(Ungranted::Here(reader)) => driver.read_not_granted(reader, ticket, is_busy),
         Some(Ungranted::NoRead) => driver.ticket_done(ticket, Err(refusal)),
     }
@@ -371,13 +376,8 @@ fn follower_read_at<D: Driver>(driver: &mut D, index: Index, read: FollowerRead)
 
 /// Serves the reads that waited for what is applied now, or for time.
 pub fn serve_ready_reads<D: Driver>(driver: &mut D) {
-    let Some(group) = driver.group() else {
-        return;
-    };
-    if group.reads.is_empty() {
-        return;
-    }
-    for (index, reader) in group.take_ready() {
+    let ready = driver.group().map(Group::take_ready);
+    for (index, reader) in ready.into_iter().flatten() {
         match reader {
             Reader::Here(reader) => driver.read_is_ready(reader, index),
             Reader::Follower(read) => follower_read_at(driver, index, read),

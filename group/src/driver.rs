@@ -156,7 +156,12 @@ pub trait Driver: Sized {
     /// What was proposed here is applied, and this is what its client is told.
     fn note_answered(&mut self, _proposal: &Proposal<Self::Requester>, _said: AnswerKind) {}
 
-    /// A request has no answer, for this reason: whoever asked is about to be told.
+    /// This proposal's place in the log went to another entry, and whoever asked is about to be told.
+    fn note_displaced(&mut self, _proposal: &Proposal<Self::Requester>) {}
+
+    /// A request has no answer, for this reason, and whoever asked is about to be told. Not for those that
+    /// come back from another replica, nor for followers' that never began, nor for commands that were
+    /// applied, unless their answer fits no packet.
     fn note_refused(&mut self, _reason: Reason) {}
 
     /// Tells somebody here: no follower, and no client of the plane.
@@ -196,6 +201,9 @@ pub trait Driver: Sized {
 
     /// That round was refused.
     fn read_not_granted(&mut self, reader: ReaderOf<Self>, ticket: Ticket, is_busy: bool);
+
+    /// A follower's read was refused its round. It is told.
+    fn note_follower_without_round(&mut self) {}
 
     /// What this read waited for is applied, or there may be time for it now.
     fn read_is_ready(&mut self, reader: ReaderOf<Self>, index: Index);

@@ -399,7 +399,7 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// Why what waited for the plane never reached a log.
     #[must_use]
-    pub fn why_not_submitted(&self) -> Reason {
+    pub(crate) fn why_not_submitted(&self) -> Reason {
         if self.leads() {
             Reason::Busy
         } else {
@@ -506,7 +506,7 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// Tells a follower why what it passed on has no answer.
-    pub fn refuse_follower(&mut self, to: Follower, reason: Reason) {
+    pub(crate) fn refuse_follower(&mut self, to: Follower, reason: Reason) {
         let words = if is_said_in_words(reason) {
             (self.refusal_words)(reason)
         } else {

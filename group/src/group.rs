@@ -85,10 +85,9 @@ pub struct Group<S, O: Requester, P: DataPlane + ?Sized> {
     pub(crate) last_ticket: u64,
     /// Where commands are encoded.
     encoding: BytesMut,
-    /// Empty but while outputs are carried out, as are the next two: memory that is used again.
+    /// Memory that is used again, as is that of the next two.
     pub(crate) carrying: Vec<Output>,
     pub(crate) applying: Vec<Entry>,
-    /// What the state machine has answered to the command that is being applied.
     pub(crate) reply: Vec<u8>,
 }
 

@@ -258,7 +258,7 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// Whether a tick is in the log that cannot be committed now: a disk is full, or too few replicas answer.
     #[must_use]
-    pub fn time_stands_still(&self) -> bool {
+    pub(crate) fn time_stands_still(&self) -> bool {
         let barrier = self.clock.barrier;
         let since = self.now.0.saturating_sub(self.clock.barrier_since.0);
         let limit = if self.is_full {

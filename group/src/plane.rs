@@ -95,7 +95,7 @@ impl Request {
 }
 
 impl PlaneEntry {
-    /// Whoever asked waits for its place.
+    /// Whoever asked waits for its index.
     #[must_use]
     pub fn proposal<O: From<PlaneClient>>(self, at: Now) -> Proposal<O> {
         Proposal {
@@ -192,7 +192,7 @@ pub struct Plane<O, P: DataPlane + ?Sized> {
     pub has_more: bool,
     /// What it does without waking us is looked at this late at most.
     pub look_within: Option<Duration>,
-    /// Some of what waits has not been offered to the place, which may have room.
+    /// Some of what waits has not been offered to the data plane, which may have room.
     has_unoffered: bool,
     /// Of what waits, how many are ticks: one at most. `waiting` says it too, but may hold some hundred
     /// thousand short commands, and each tick that is due asks.
@@ -207,7 +207,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// # Panics
     ///
-    /// If the place carries no payloads.
+    /// If the data plane carries no payloads.
     #[must_use]
     pub fn new(inner: Box<P>, options: PlaneOptions) -> Self {
         let payload_bytes_max = inner.limits().payload_bytes_max;
@@ -266,7 +266,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// # Errors
     ///
-    /// The place's own; then nothing has changed.
+    /// The data plane's own; then nothing has changed.
     pub fn engage(&mut self, engage: &Engage) -> Result<(), PlaneError> {
         let peer_of = |(slot, id): (usize, ReplicaId)| {
             let endpoint = if slot == usize::from(engage.me) {
@@ -303,7 +303,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// # Panics
     ///
-    /// If the place breaks its promise to hand over what its ring holds.
+    /// If the data plane breaks its promise to hand over what its ring holds.
     pub fn disengage(&mut self) -> Registers {
         let registers = self.inner.disengage();
         while self.taken < registers.last_index && !self.slots.is_empty() {
@@ -334,7 +334,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// # Errors
     ///
-    /// The place's own.
+    /// The data plane's own.
     pub fn heartbeat(&mut self, round: u64, is_awaited: bool) -> Result<(), PlaneError> {
         self.inner.expects_round(is_awaited);
         self.inner.heartbeat(round)
@@ -358,7 +358,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// # Errors
     ///
-    /// The place's own.
+    /// The data plane's own.
     pub fn set_persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
         self.persisted = self.persisted.max(upto);
         if !self.options.held {
@@ -376,7 +376,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// # Errors
     ///
-    /// The place's own.
+    /// The data plane's own.
     pub fn release(&mut self, applied: Index) -> Result<(), PlaneError> {
         if self.slots.is_empty() {
             return Ok(());
@@ -500,7 +500,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     /// # Panics
     ///
     /// If the command has more fragments than 32 bits can count.
-    pub fn enqueue_named(&mut self, name: (u64, u64), command: Bytes, origin: O, at: Now) {
+    pub(crate) fn enqueue_named(&mut self, name: (u64, u64), command: Bytes, origin: O, at: Now) {
         if command.len() <= self.payload_bytes_max {
             return self.push_own(EntryKind::Command, name, command, Some(origin), at);
         }
@@ -518,14 +518,14 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     }
 
     /// Has a client's own request wait, as it came.
-    pub fn enqueue_request(&mut self, request: &Request, origin: O, at: Now) {
+    pub(crate) fn enqueue_request(&mut self, request: &Request, origin: O, at: Now) {
         let name = (request.client.session, request.client.sequence);
         let payload = request.payload.clone();
         self.push_own(request.kind, name, payload, Some(origin), at);
     }
 
     /// Has a tick wait.
-    pub fn enqueue_tick(&mut self, at: Now) {
+    pub(crate) fn enqueue_tick(&mut self, at: Now) {
         if self.ticks_waiting == 0 {
             self.push_own(EntryKind::Tick, (0, 0), Bytes::new(), None, at);
         }
@@ -615,7 +615,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// # Errors
     ///
-    /// The place's own. No room is none.
+    /// The data plane's own. No room is none.
     pub fn submit(
         &mut self,
         tick: Tick,

@@ -224,6 +224,9 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
         let Some(state) = row.first().and_then(R::read_state) else {
             return FirstRead::Wait;
         };
+        if state.waits_for_others() {
+            return FirstRead::Wait;
+        }
         let around = Around {
             write_behind: row.writes > 0,
             undecided_write: !self.leads() && keeps_order && row.has_undecided_write(),

@@ -18,6 +18,12 @@ const KEYS_LAST: Nanos = 30 * SECOND;
 const PATIENCE: Nanos = 700 * MILLISECOND;
 /// Of three operations one is asked for in each protocol's words.
 const SPELLINGS: [Spelling; 3] = [Spelling::Classic, Spelling::Meta, Spelling::Redis];
+/// Of so many writes one has a session and a sequence, and may be asked for again.
+const IN_SESSION_ONE_IN: u32 = 3;
+/// And so often.
+const ATTEMPTS_MAX: u8 = 4;
+/// These sessions are the clients'; those of planes' clients are drawn by chance.
+const SESSIONS_FROM: u64 = 1 << 32;
 /// Stands for all clients that do not wait for one answer before they ask again.
 pub const MANY: u16 = u16::MAX;
 /// The operation of commands whose client does not wait.
@@ -44,6 +50,8 @@ pub struct ClientOperation {
     pub outcome: Option<(Nanos, Answer)>,
     /// It certainly never happened.
     pub withdrawn: bool,
+    /// It has a session and a sequence: how often it was asked for. 0: it has none, and is asked for once.
+    pub attempts: u8,
     /// What was committed when the server began to read.
     pub needed: Index,
 }
@@ -99,14 +107,48 @@ impl World {
             invoked: now,
             outcome: None,
             withdrawn: false,
+            attempts: u8::from(operation != Operation::Get && id % IN_SESSION_ONE_IN == 0),
             needed: Index(0),
         });
         self.counts.operations += 1;
         self.clients[client].waits_for = Some(id);
+        self.client_asks(number, id);
+    }
+
+    fn client_asks(&mut self, number: u16, operation: u32) {
+        let now = self.now;
         let delay = self.random.between(20, 400) * MICROSECOND;
-        let to = self.clients[client].asks;
-        self.queue.set(now + delay, Event::Request(to, id));
-        self.queue.set(now + PATIENCE, Event::Impatient(number, id));
+        let to = self.clients[usize::from(number)].asks;
+        self.queue.set(now + delay, Event::Request(to, operation));
+        let impatient = Event::Impatient(number, operation);
+        self.queue.set(now + PATIENCE, impatient);
+    }
+
+    /// Nobody can tell this client what became of its operation: whether it asks for the same once more,
+    /// somewhere else, as a session allows.
+    fn client_asks_again(&mut self, number: u16, operation: u32) -> bool {
+        let asked = &mut self.asked[operation as usize];
+        if !(1..ATTEMPTS_MAX).contains(&asked.attempts) || self.now >= self.clients_stop_at {
+            return false;
+        }
+        asked.attempts += 1;
+        self.counts.see("asked for again in its session");
+        let machines = self.machines.len() as u64;
+        let elsewhere = usize::try_from(self.random.below(machines)).unwrap_or(0);
+        self.clients[usize::from(number)].asks = elsewhere;
+        self.client_asks(number, operation);
+        true
+    }
+
+    /// The session and the sequence of an operation, if it has them.
+    #[must_use]
+    pub fn name_of(&self, operation: u32) -> Option<(u64, u64)> {
+        let asked = &self.asked[operation as usize];
+        let name = (
+            SESSIONS_FROM + u64::from(asked.client),
+            u64::from(operation) + 1,
+        );
+        (asked.attempts > 0).then_some(name)
     }
 
     fn choose(&mut self, client: usize, key: u32) -> Operation {
@@ -131,7 +173,9 @@ impl World {
     pub fn client_gives_up(&mut self, number: u16, operation: u32) {
         if self.clients[usize::from(number)].waits_for == Some(operation) {
             self.counts.see("operation without answer");
-            self.client_acts(number);
+            if !self.client_asks_again(number, operation) {
+                self.client_acts(number);
+            }
         }
     }
 
@@ -146,8 +190,20 @@ impl World {
         if self.clients[client].waits_for != Some(operation) {
             return; // it has gone on
         }
+        // What was asked for earlier may still be carried out.
+        let told = match told {
+            ServerReply::NotDone(_) if asked.attempts > 1 => ServerReply::Unknown,
+            ServerReply::Done(..) | ServerReply::NotDone(_) | ServerReply::Unknown => told,
+        };
+        if matches!(told, ServerReply::Unknown) && self.client_asks_again(number, operation) {
+            return;
+        }
+        let asked = &mut self.asked[operation as usize];
         match told {
             ServerReply::Done(answer, unique) => {
+                if asked.attempts > 1 {
+                    self.counts.see("asked for again, and answered");
+                }
                 asked.outcome = Some((now, answer));
                 self.counts.answered += 1;
                 if let Some(outcome) = spelling::outcome(asked, answer) {
@@ -212,11 +268,15 @@ impl World {
         if asked.operation == Operation::Get {
             return self.serve_read(machine, operation);
         }
-        let command = self.command_of(operation);
+        let (name, command) = (self.name_of(operation), self.command_of(operation));
         let submitted = self.drive(machine, |group| {
-            group.write(Origin::Operation(operation), command.len(), |buffer| {
-                buffer.extend_from_slice(&command);
-            })
+            let origin = Origin::Operation(operation);
+            match name {
+                Some(name) => group.write_in_session(origin, name, &command),
+                None => group.write(origin, command.len(), |buffer| {
+                    buffer.extend_from_slice(&command);
+                }),
+            }
         });
         match submitted {
             Some(SubmitOutcome::Pending) => {}
@@ -270,11 +330,17 @@ impl World {
 
     /// It was not done here and will not be.
     pub fn refuse(&mut self, machine: usize, operation: u32) {
+        let leader = self.leader_known_at(machine);
+        self.answer(machine, operation, ServerReply::NotDone(leader));
+    }
+
+    /// Who leads instead of this machine, as far as it knows.
+    #[must_use]
+    pub fn leader_known_at(&self, machine: usize) -> Option<u16> {
         let process = self.machines[machine].process.as_ref();
         let leader = process.and_then(|process| process.group.replica.leader());
         let me = self.machines[machine].peer.id;
-        let leader = leader.filter(|leader| *leader != me).map(|leader| leader.0);
-        self.answer(machine, operation, ServerReply::NotDone(leader));
+        leader.filter(|leader| *leader != me).map(|leader| leader.0)
     }
 
     fn serve_read(&mut self, machine: usize, operation: u32) {

@@ -22,6 +22,7 @@ use quorumwire_group::{
 use quorumwire_interfaces::{Executed, Index, Lineage, Reason, ReplicaId, Term};
 use quorumwire_kv::Command;
 use quorumwire_linearizability::history::{Answer, Operation};
+use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
 use quorumwire_wire::{Membership, RecordKind};
 use std::convert::Infallible;
 use std::time::Duration;
@@ -204,6 +205,9 @@ impl Driver for Host<'_> {
         }
         self.replies.clear();
         let commands = group::apply_entry(self, entry);
+        if self.group().is_none() {
+            return commands; // it died at one of them
+        }
         let world = &mut *self.world;
         world.checks.applies(peer, entry.index, &self.replies);
         if entry.kind == RecordKind::Bundle {
@@ -246,13 +250,31 @@ impl Driver for Host<'_> {
         if said == AnswerKind::Repeated && matches!(proposal.origin, Origin::Plane(_)) {
             self.world.counts.see("repeated, answered from the session");
         }
+        let made_no_sense = [Reason::AnswerTooLong, Reason::Malformed].map(AnswerKind::Refused);
+        self.world
+            .checks
+            .require(!made_no_sense.contains(&said), || {
+                format!("I6: {:?} is told {said:?}", proposal.origin)
+            });
     }
 
     fn note_refused(&mut self, reason: Reason) {
         self.refused += 1;
-        if reason == Reason::NotCommitted {
-            self.world.counts.see("certainly not done");
-        }
+        self.world
+            .checks
+            .require(reason != Reason::AnswerTooLong, || {
+                "I6: an answer fits no packet".to_owned()
+            });
+    }
+
+    fn note_displaced(&mut self, _: &Proposal<Origin>) {
+        self.world.counts.see("certainly not done");
+    }
+
+    fn note_follower_without_round(&mut self) {
+        self.world
+            .counts
+            .see("read of a follower without its round");
     }
 
     fn answer_here(&mut self, origin: Origin, said: AnswerKind, reply: &[u8]) {
@@ -265,7 +287,9 @@ impl Driver for Host<'_> {
         let asked = self.world.asked[operation as usize];
         let told = match said {
             AnswerKind::Refused(reason) => match reason.executed() {
-                Executed::No => Some(ServerReply::NotDone(None)),
+                Executed::No => Some(ServerReply::NotDone(
+                    self.world.leader_known_at(self.machine),
+                )),
                 Executed::Yes | Executed::Unknown => Some(ServerReply::Unknown),
             },
             AnswerKind::Answer | AnswerKind::Repeated if asked.operation == Operation::Get => {
@@ -388,15 +412,53 @@ impl Host<'_> {
                 8 => "a tick without the wall clock",
                 _ => "a tick with the wall clock",
             }),
-            RecordKind::SessionCommand | RecordKind::Fragment => {
+            RecordKind::SessionCommand => {
+                let command = payload.get(SESSION_HEADER_BYTES..).unwrap_or(b"");
+                if applied.outcome == Outcome::Applied
+                    && let Some(operation) = operation_of(command)
+                {
+                    world.checks.carries_out(index, operation, first);
+                    if first {
+                        world.note_life(self.machine, command);
+                    }
+                }
                 world.note_session(index, applied, first);
             }
+            RecordKind::Fragment => world.note_session(index, applied, first),
             RecordKind::Bundle
             | RecordKind::NoOp
             | RecordKind::Membership
             | RecordKind::HardState
             | RecordKind::Durable
             | RecordKind::Base => {}
+        }
+    }
+}
+
+impl World {
+    /// Judges and counts what became of a command with a session, or of a piece of one.
+    fn note_session(&mut self, index: Index, applied: &AppliedCommand<'_, Origin>, first: bool) {
+        let (payload, outcome) = (applied.command.payload(), applied.outcome);
+        let number = |at: usize| {
+            let bytes = payload.get(at..).and_then(|rest| rest.first_chunk::<8>());
+            bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
+        };
+        if outcome == Outcome::Applied {
+            let at = (index, applied.position);
+            self.checks.runs((number(0), number(8)), at);
+        }
+        if !first {
+            return;
+        }
+        match outcome {
+            Outcome::Applied if applied.command.kind() == RecordKind::Fragment => {
+                self.counts.see("fragments assembled");
+            }
+            Outcome::Applied => self.counts.see("session command applied"),
+            Outcome::Repeated => self.counts.see("session command repeated"),
+            Outcome::Incomplete => self.counts.see("fragment kept"),
+            Outcome::Refused(_) => self.counts.see("session refused"),
+            Outcome::AnswerTooLong => {} // the store has none
         }
     }
 }

@@ -5,11 +5,11 @@ use crate::machine::{Group, Origin};
 use crate::network::Saying;
 use crate::queue::{MILLISECOND, Nanos};
 use crate::world::{Event, World};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quorumwire_control::Peer;
 use quorumwire_group::{
     self as group, Driver as _, Effect, Follower, FollowerRead, ForwardKind, PassedOn, ReadState,
-    SubmitOutcome,
+    SubmitOutcome, put_in_session,
 };
 use quorumwire_linearizability::history::Operation;
 
@@ -46,7 +46,17 @@ impl World {
             | Operation::Add(_)
             | Operation::Cas { .. }
             | Operation::Delete
-            | Operation::Increment(_) => (ForwardKind::Write, self.command_of(operation)),
+            | Operation::Increment(_) => {
+                let command = self.command_of(operation);
+                match self.name_of(operation) {
+                    None => (ForwardKind::Write, command),
+                    Some(name) => {
+                        let mut whole = BytesMut::new();
+                        put_in_session(&mut whole, name, &command);
+                        (ForwardKind::Session, whole.freeze())
+                    }
+                }
+            }
         };
         let sent = self.drive(machine, |group| {
             let leader = group.leader_to_ask()?;
@@ -58,7 +68,8 @@ impl World {
         if sent.is_ok() {
             self.counts.see(match kind {
                 ForwardKind::Read => "read passed on",
-                ForwardKind::Write | ForwardKind::Session => "write passed on",
+                ForwardKind::Write => "write passed on",
+                ForwardKind::Session => "write passed on with its session",
             });
         }
         sent

@@ -9,8 +9,8 @@
 //! leaving out faults ([`shrink::shrink`]).
 //!
 //! Each machine drives a [`Group`](quorumwire_group::Group), as the server does: consensus, the state
-//! machine, the plane, the log's time and who waits are that. When its turn comes and what the world makes of
-//! its outputs is in `turn.rs`; the server's is `carry_out.rs`.
+//! machine, the plane, the log's time and who waits are that. When its turn comes is in `turn.rs`, what the
+//! world does for it in `driver.rs`.
 mod background;
 pub mod checks;
 pub mod clients;
@@ -34,7 +34,6 @@ mod outcomes;
 pub mod pipes;
 pub mod plan;
 pub mod plane;
-mod plane_answers;
 pub mod plane_clients;
 mod plane_turn;
 mod planted;

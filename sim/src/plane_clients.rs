@@ -148,6 +148,7 @@ impl World {
             invoked: now,
             outcome: None,
             withdrawn: false,
+            attempts: 0,
             needed: Index(0),
         });
         if self.random.permille(FORGED_PERMILLE) {

@@ -1,6 +1,5 @@
 //! What a process does with its data plane, as the node does, and what datagrams do to planes. A plane
 //! goes on while its process stands still, and in some seeds after that was killed.
-#![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::fault::{Class, Moment};
 use crate::machine::Arrival;
 use crate::plane::{CLIENTS_FROM, Plane, has_news};

@@ -14,6 +14,8 @@ use std::fmt::Write as _;
 const OUTCOMES: &[&str] = &[
     "another life of a member found",
     "asked for what no ring holds",
+    "asked for again in its session",
+    "asked for again, and answered",
     "certainly not done",
     "clock of a leader stands still",
     "connection broke",
@@ -83,6 +85,7 @@ const OUTCOMES: &[&str] = &[
     "time awaited",
     "waited for too long",
     "write passed on",
+    "write passed on with its session",
     "write sent before others led",
 ];
 

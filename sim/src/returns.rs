@@ -87,6 +87,7 @@ impl World {
                 invoked: self.now,
                 outcome: None,
                 withdrawn: false,
+                attempts: 0,
                 needed: Index(0),
             });
             operations.push(operation);

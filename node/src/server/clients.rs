@@ -557,7 +557,7 @@ impl Clients {
 
     /// Has those looked at that have something to read; if this turn has answered others, perhaps in the next
     /// one.
-    pub fn let_askers_in(&mut self, has_answered: bool) {
+    pub fn let_readable_in(&mut self, has_answered: bool) {
         let mut readable = std::mem::take(&mut self.readable);
         for slot in readable.take(has_answered) {
             self.enqueue(slot);
@@ -566,7 +566,7 @@ impl Clients {
     }
 
     /// Whether some wait for the next turn.
-    pub fn has_askers(&self) -> bool {
+    pub fn has_readable(&self) -> bool {
         self.readable.are_waiting()
     }
 

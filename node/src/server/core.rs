@@ -245,6 +245,9 @@ impl<S: Service> Core<S> {
             Ok(leader) => leader,
             Err(routed) => return routed,
         };
+        if origin.answer_to() != AnswerTo::Here {
+            return RouteOutcome::refused(Reason::NotLeader); // it is not passed on once more
+        }
         let command = self.group.encoded(bytes, encode);
         match self.group.forward(leader, origin, kind, command) {
             Some(_) => RouteOutcome::Pending,

@@ -141,7 +141,7 @@ impl<S: Service> Driver for Server<S> {
 
     fn answer_reads_before(&mut self, origin: Origin) {
         match origin {
-            Origin::Client(id, slot) => self.answer_reads_of(id, slot),
+            Origin::Client(id, slot) => self.answer_reads_in_front(id, slot),
             Origin::Follower(_) | Origin::Plane(_) | Origin::Service(_) | Origin::Admin(_) => {}
         }
     }
@@ -322,10 +322,23 @@ impl<S: Service> Server<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::clients::ReadState;
+    use crate::server::clients::{ConnectionId, ReadState};
     use crate::server::start::tests::Alone;
     use quorumwire_control::Output;
     use std::io::Read as _;
+
+    /// Otherwise each turn would be followed by another at once, for nothing.
+    #[test]
+    fn a_late_read_that_nobody_wants_any_more_keeps_no_turn_busy() {
+        let mut alone = Alone::leading();
+        let server = &mut alone.server;
+        let reader = group::Reader::Here(Reader::Client(ConnectionId::default()));
+        server.core.group.wait_for_time(Index(0), reader);
+        assert!(server.core.is_busy());
+        server.core.group.reads.keep(|_| false);
+        group::serve_ready_reads(server);
+        assert!(!server.core.is_busy());
+    }
 
     /// Its client asked once, and waits.
     #[test]

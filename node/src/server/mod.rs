@@ -268,8 +268,8 @@ impl<S: Service> Server<S> {
         self.note_own_pause();
         self.each_group(group::poll_plane);
         self.take_link_events();
-        if self.clients.has_askers() {
-            self.let_askers_in()?;
+        if self.clients.has_readable() {
+            self.let_readable_in()?;
         }
         self.clients.let_overdrawn_in();
         self.each_group(|server| {
@@ -341,7 +341,7 @@ impl<S: Service> Server<S> {
     }
 
     /// Has clients' requests taken in; before that, answers what others have just confirmed.
-    fn let_askers_in(&mut self) -> anyhow::Result<()> {
+    fn let_readable_in(&mut self) -> anyhow::Result<()> {
         self.try_each_group(|server| {
             if server.core.group.has_unflushed() {
                 group::carry_out_all(server)?;
@@ -352,7 +352,7 @@ impl<S: Service> Server<S> {
         if has_answers {
             self.serve_clients();
         }
-        self.clients.let_askers_in(has_answers);
+        self.clients.let_readable_in(has_answers);
         Ok(())
     }
 
@@ -372,7 +372,7 @@ impl<S: Service> Server<S> {
     /// How long nothing is to be done unless something happens.
     fn time_to_wait(&self) -> Duration {
         let is_busy = self.clients.queue_len() > 0
-            || self.clients.has_askers()
+            || self.clients.has_readable()
             || self.clients.has_overdrawn()
             || self.clients.has_arrivals()
             || !self.link_events.is_empty()

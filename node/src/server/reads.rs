@@ -28,7 +28,7 @@ impl<S: Service> Server<S> {
     /// been in the log already. So the state machine holds all of it now, and nothing that is not committed.
     /// It also holds what came of the writes in front of such a read: one that is not answered yet was put
     /// into the log in an earlier term than this write, or never will be (`Group::takes_writes_of`).
-    pub fn answer_reads_of(&mut self, id: ConnectionId, slot_number: u64) {
+    pub fn answer_reads_in_front(&mut self, id: ConnectionId, slot_number: u64) {
         let Some(connection) = self.clients.get(id) else {
             return;
         };

@@ -208,7 +208,7 @@ fn who_has_used_up_its_share_waits_behind_those_who_ask() {
     let (mut greedy, greedy_id) = host.connect();
     greedy.write_all(&b"KEYS zz*\r\n".repeat(30)).unwrap();
     host.wait_for(greedy_id);
-    host.clients.let_askers_in(false);
+    host.clients.let_readable_in(false);
     let connection = host.clients.take_next().unwrap();
     assert_eq!(connection.id, greedy_id);
     host.clients.put_back(connection);
@@ -219,7 +219,7 @@ fn who_has_used_up_its_share_waits_behind_those_who_ask() {
     let (mut modest, modest_id) = host.connect();
     modest.write_all(b"PING\r\n").unwrap();
     host.wait_for(modest_id);
-    host.clients.let_askers_in(false);
+    host.clients.let_readable_in(false);
     host.clients.let_overdrawn_in();
     let next = |host: &mut Host| {
         let connection = host.clients.take_next()?;

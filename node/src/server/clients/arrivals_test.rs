@@ -78,7 +78,7 @@ impl Host {
         for event in &events {
             self.clients.ready(event);
         }
-        self.clients.let_askers_in(false);
+        self.clients.let_readable_in(false);
         self.clients.accept(now);
         for _ in 0..self.clients.queue_len() {
             let Some(mut connection) = self.clients.take_next() else {

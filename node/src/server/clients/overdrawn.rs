@@ -43,7 +43,7 @@ impl Clients {
 
     /// Has those looked at that had used up their share; not before who has just asked for something.
     pub fn let_overdrawn_in(&mut self) {
-        if self.has_askers() {
+        if self.has_readable() {
             return; // they wait for a turn at most
         }
         for id in std::mem::take(&mut self.overdrawn) {

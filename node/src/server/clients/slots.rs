@@ -163,6 +163,10 @@ impl Connection {
         group: &mut Group<A>,
         line_bytes: u32,
     ) -> FirstRead {
+        let state = self.slots.first().and_then(Slot::read_state);
+        if state.is_none_or(ReadState::waits_for_others) {
+            return FirstRead::Wait; // its line is not looked for
+        }
         let keeps_order = self.keeps_order();
         let line = &self.lines.make_contiguous()[..line_bytes as usize];
         group.advance_read(&mut self.slots, Reader::Client(self.id), keeps_order, line)
