@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A digest of a payload under a secret key, which costs a few instructions for each word: NH (Black, Halevi,
- * Krawczyk, Krovetz, Rogaway: UMAC, 1999), twice, the second time with the key moved by one word. Two different
- * payloads of the same length have the same digest for one key in 2^64. It hides nothing of the key by itself, so
- * it is never shown: qw_tag.h hashes it. Freestanding; every loop has a constant bound. */
+/* A digest of a payload under a secret key, which costs a few instructions for each word: NH
+ * (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, 1999), twice, the second time with the key
+ * moved by one word. Two different payloads of the same length have the same digest for one key in
+ * 2^64. It hides nothing of the key by itself, so it is never shown: qw_tag.h hashes it.
+ * Freestanding; every loop has a constant bound. */
 #ifndef QW_DIGEST_H
 #define QW_DIGEST_H
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A follower's questions for what is missing: how often it asks, and when it asks for more. Questions must
- * not breed questions: each brings up to QW_RESEND_ENTRIES_MAX packets, all behind the gap if the first of
- * them is lost. Losing what stands here costs repeated packets, never an entry. */
+/* A follower's questions for what is missing: how often it asks, and when it asks for more.
+ * Questions must not breed questions: each brings up to QW_RESEND_ENTRIES_MAX packets, all behind
+ * the gap if the first of them is lost. Losing what stands here costs repeated packets, never an
+ * entry. */
 #ifndef QW_GAP_H
 #define QW_GAP_H
 
 #include "qw_step.h"
 
-/* Packets behind one gap that are not answered after one was: a leader with much on its way would send
- * everything again for each of them. Several times as many as one question brings: where the first of
- * these is lost or late, the others are behind the gap, too, and each question must lead to less than
- * one more, however often packets are repeated. The next heartbeat is answered in any case. */
+/* Packets behind one gap that are not answered after one was: a leader with much on its way would
+ * send everything again for each of them. Several times as many as one question brings: where the
+ * first of these is lost or late, the others are behind the gap, too, and each question must lead
+ * to less than one more, however often packets are repeated. The next heartbeat is answered in any
+ * case. */
 #define QW_GAPS_QUIET_MAX (8 * QW_RESEND_ENTRIES_MAX)
 
 /* What to do about a packet beyond what qw_step says. */
@@ -20,7 +22,8 @@ enum qw_asking {
 	QW_ASKING_MORE = 2, /* the last entry of those that were asked for has come: ask for the next */
 };
 
-/* How many packets behind a gap are not answered after what is missing was asked for; 0: it has to be asked for. */
+/* How many packets behind a gap are not answered after what is missing was asked for; 0: it has to
+ * be asked for. */
 static inline __attribute__((always_inline)) __u64
 qw_gap_patience(const struct qw_gap *gap, const struct qw_header *in, const struct qw_outcome *out)
 {
@@ -28,8 +31,8 @@ qw_gap_patience(const struct qw_gap *gap, const struct qw_header *in, const stru
 
 	if (gap->asked_index == missing)
 		return QW_GAPS_QUIET_MAX;
-	/* Some of what was asked for has come. If this is not of it, the rest is still on its way; if it is, the one
-	 * before it was lost. */
+	/* Some of what was asked for has come. If this is not of it, the rest is still on its way;
+	 * if it is, the one before it was lost. */
 	if (gap->asked_index != 0 && missing > gap->asked_index &&
 	    missing - gap->asked_index < QW_RESEND_ENTRIES_MAX &&
 	    in->index - gap->asked_index >= QW_RESEND_ENTRIES_MAX)

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memcached over UDP, as far as a plane serves it itself: a `set` in one datagram becomes a command of the
- * key-value store (apps/kv), and STORED is its answer once it is committed; a `get` of one key may be answered
- * from a table (qw_recent.h). Whatever is written in another way, or asks for anything else, is not taken
- * here: software reads it, and refuses what is wrong with it.
+/* Memcached over UDP, as far as a plane serves it itself: a `set` in one datagram becomes a command
+ * of the key-value store (apps/kv), and STORED is its answer once it is committed; a `get` of one
+ * key may be answered from a table (qw_recent.h). Whatever is written in another way, or asks for
+ * anything else, is not taken here: software reads it, and refuses what is wrong with it.
  *
- * A plain `set` stores whatever was there before, so its answer is known without the state machine. One with
- * a lifetime is left to software: lifetimes count from a tick, which only the leader's host puts into the log. */
+ * A plain `set` stores whatever was there before, so its answer is known without the state machine.
+ * One with a lifetime is left to software: lifetimes count from a tick, which only the leader's
+ * host puts into the log. */
 #ifndef QW_MEMCACHED_H
 #define QW_MEMCACHED_H
 
 #include "qw_shared.h"
 #include "qw_wire.h"
 
-/* A part of the parser. The kernel's build makes it a function of its own, which the verifier looks at once,
- * not once for each place where a key may end. */
+/* A part of the parser. The kernel's build makes it a function of its own, which the verifier looks
+ * at once, not once for each place where a key may end. */
 #ifndef QW_MEMCACHED_PART
 #define QW_MEMCACHED_PART static inline
 #endif
 
-/* Memcached's frame: the client's number for the request, the number of this datagram, how many there are,
- * zero; 16 bits each. */
+/* Memcached's frame: the client's number for the request, the number of this datagram, how many
+ * there are, zero; 16 bits each. */
 #define QW_MEMCACHED_FRAME_BYTES 8
 #define QW_MEMCACHED_DIGITS_MAX 10
 /* Where a key begins: behind the frame, and `set ` or `get `. */
@@ -33,7 +34,8 @@ struct qw_memcached_text {
 };
 _Static_assert(QW_MEMCACHED_DATAGRAM_BYTES_MAX <= QW_MEMCACHED_TEXT_BYTES, "a datagram fits");
 
-/* One byte. The place is within `count`, but the kernel's verifier does not follow why: it sees the mask. */
+/* One byte. The place is within `count`, but the kernel's verifier does not follow why: it sees the
+ * mask. */
 static inline __attribute__((always_inline)) __u8
 qw_memcached_byte(const struct qw_memcached_text *text, __u32 place)
 {
@@ -41,8 +43,8 @@ qw_memcached_byte(const struct qw_memcached_text *text, __u32 place)
 	return text->bytes[place & (QW_MEMCACHED_TEXT_BYTES - 1)];
 }
 
-/* A number of 1 to 10 digits that ends where something else begins, with the place of that above bit 40: 0 if
- * there is none. */
+/* A number of 1 to 10 digits that ends where something else begins, with the place of that above
+ * bit 40: 0 if there is none. */
 #define QW_MEMCACHED_NUMBER_BITS 40
 QW_MEMCACHED_PART __u64 qw_memcached_number(const struct qw_memcached_text *text, __u32 count, __u32 at)
 {
@@ -91,7 +93,8 @@ qw_memcached_next(const struct qw_memcached_text *text, __u32 count, __u32 *at, 
 	return 1;
 }
 
-/* The place behind a line's end, with 1 above bit 16 if `noreply` stands before it: 0 if there is neither. */
+/* The place behind a line's end, with 1 above bit 16 if `noreply` stands before it: 0 if there is
+ * neither. */
 #define QW_MEMCACHED_PLACE_BITS 16
 QW_MEMCACHED_PART __u32
 qw_memcached_line_end(const struct qw_memcached_text *text, __u32 count, __u32 at)
@@ -185,8 +188,8 @@ QW_MEMCACHED_PART int qw_memcached_read(const struct qw_memcached_text *text, __
 	return QW_MEMCACHED_COMMAND_HEAD_BYTES + set->key_bytes + number <= QW_PAYLOAD_BYTES_MAX;
 }
 
-/* Reads a datagram: how long the key is that a `get` of one key asks for, which stands where keys stand. 0 if
- * it is anything else. */
+/* Reads a datagram: how long the key is that a `get` of one key asks for, which stands where keys
+ * stand. 0 if it is anything else. */
 QW_MEMCACHED_PART __u32 qw_memcached_read_get(const struct qw_memcached_text *text, __u32 count)
 {
 	static const __u8 verb[] = { 'g', 'e', 't', ' ' };
@@ -203,7 +206,8 @@ QW_MEMCACHED_PART __u32 qw_memcached_read_get(const struct qw_memcached_text *te
 	return length;
 }
 
-/* Writes what stands before the key in the command; key and value follow as the client sent them. */
+/* Writes what stands before the key in the command; key and value follow as the client sent
+ * them. */
 static inline void qw_memcached_command_head(const struct qw_memcached_set *set, __u8 *bytes)
 {
 	__u32 place;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a check is written: under its name of the list (checks.toml), so that a test build can leave it out and
- * show that it is needed. In every other build qw_mutant() is the constant 0 and nothing of this remains. */
+/* How a check is written: under its name of the list (checks.toml), so that a test build can leave
+ * it out and show that it is needed. In every other build qw_mutant() is the constant 0 and nothing
+ * of this remains. */
 #ifndef QW_MUTANTS_H
 #define QW_MUTANTS_H
 

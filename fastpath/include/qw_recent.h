@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of answers to memcached's `get` that a host keeps for a plane: each key has one place, which it
- * shares with others, and the last one that was put there stands there. The host alone writes it, while the
- * plane reads it. */
+/* A table of answers to memcached's `get` that a host keeps for a plane: each key has one place,
+ * which it shares with others, and the last one that was put there stands there. The host alone
+ * writes it, while the plane reads it. */
 #ifndef QW_RECENT_H
 #define QW_RECENT_H
 
@@ -12,8 +12,8 @@
 #endif
 
 _Static_assert(4 * QW_RECENT_KEY_WORDS >= QW_MEMCACHED_KEY_BYTES_MAX, "the longest key has room");
-/* An answer may be at most so many times as long as its request, frames included: whoever lies about where a request
- * comes from has that much sent to somebody else. */
+/* An answer may be at most so many times as long as its request, frames included: whoever lies
+ * about where a request comes from has that much sent to somebody else. */
 #define QW_RECENT_AMPLIFICATION_MAX 64
 
 /* A whole word of the key in a request. */
@@ -27,7 +27,8 @@ qw_recent_word(const struct qw_memcached_text *text, __u32 word)
 static inline __attribute__((always_inline)) __u32
 qw_recent_rest(const struct qw_memcached_text *text, __u32 key_bytes)
 {
-	/* As if the verifier had learnt nothing of the length: then it is the same for all, see qw_whole_words. */
+	/* As if the verifier had learnt nothing of the length: then it is the same for all, see
+	 * qw_whole_words. */
 	__asm__("" : "+r"(key_bytes));
 	return qw_recent_word(text, key_bytes / 4) & ((1U << (8 * (key_bytes % 4))) - 1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SipHash-2-4 with 64 bits of output, for the tags of packets (qw_tag.h). Freestanding; every loop has a constant
- * bound. */
+/* SipHash-2-4 with 64 bits of output, for the tags of packets (qw_tag.h). Freestanding; every loop
+ * has a constant bound. */
 #ifndef QW_SIPHASH_H
 #define QW_SIPHASH_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common case: what one group's plane does about one packet. Pure: registers and a header in,
- * registers and an outcome out. It sends, stores and counts nothing itself, and it sees only packets
- * that qw_verify.h has let through.
+ * registers and an outcome out. It sends, stores and counts nothing itself, and it sees only
+ * packets that qw_verify.h has let through.
  *
  * Actions are carried out in the order of their bits, so nothing is said before it is stored.
- * QW_TO_SOFTWARE comes alone and leaves the registers untouched; so does a drop (no action, a reason). */
+ * QW_TO_SOFTWARE comes alone and leaves the registers untouched; so does a drop (no action, a
+ * reason). */
 #ifndef QW_STEP_H
 #define QW_STEP_H
 
@@ -47,8 +48,8 @@ static inline __attribute__((always_inline)) __u64 qw_min(__u64 one, __u64 other
 	return one < other ? one : other;
 }
 
-/* A refusal: leaves a function of the step if the condition holds, with the reason that the list of checks gives
- * the name (checks.toml). `out` is the outcome. */
+/* A refusal: leaves a function of the step if the condition holds, with the reason that the list of
+ * checks gives the name (checks.toml). `out` is the outcome. */
 #define QW_TO_SOFTWARE_IF(condition, name) \
 	do { \
 		if (QW_BAD(condition, name)) \
@@ -78,7 +79,8 @@ static inline int qw_registers_sound(const struct qw_registers *state)
 	       !QW_BAD(replicas == 0 || replicas > QW_REPLICAS_MAX, SOUND_REPLICAS) &&
 	       !QW_BAD(state->me >= replicas || state->leader >= replicas, SOUND_SLOTS) &&
 	       !QW_BAD(leads != (state->me == state->leader), SOUND_LEADER) &&
-	       /* Two quorums must meet, or two leaders could commit different entries at one index. */
+	       /* Two quorums must meet, or two leaders could commit different entries at one
+	        * index. */
 	       !QW_BAD(state->quorum > replicas || 2 * state->quorum <= replicas, SOUND_QUORUM) &&
 	       !QW_BAD(ring == 0 || (ring & (ring - 1)) != 0, SOUND_RING) &&
 	       !QW_BAD(state->window == 0 || state->window > ring, SOUND_WINDOW) &&
@@ -107,8 +109,8 @@ qw_say(const struct qw_registers *state, enum qw_kind kind, __u64 index, __u64 s
 	out->header.sequence = sequence;
 }
 
-/* 1 if one number is at least the other, else 0. Without a branch: the verifier follows both ways of each,
- * and gates would compute both. */
+/* 1 if one number is at least the other, else 0. Without a branch: the verifier follows both ways
+ * of each, and gates would compute both. */
 static inline __attribute__((always_inline)) __u64 qw_at_least(__u64 one, __u64 other)
 {
 	return 1 - (((~one & other) | ((~one | other) & (one - other))) >> 63);
@@ -176,8 +178,9 @@ qw_count(struct qw_registers *state, struct qw_outcome *out)
 		qw_commit(state, best, out);
 }
 
-/* Leader: the same when a member has said that it holds an index behind the commit index. What was said before has
- * been counted, so nothing behind that index can be committed now, and mostly one look is enough. */
+/* Leader: the same when a member has said that it holds an index behind the commit index. What was
+ * said before has been counted, so nothing behind that index can be committed now, and mostly one
+ * look is enough. */
 static inline __attribute__((always_inline)) void
 qw_count_member(struct qw_registers *state, __u64 index, struct qw_outcome *out)
 {
@@ -227,15 +230,17 @@ qw_assign(struct qw_registers *state, const struct qw_header *in, __u16 payload_
 	if (!QW_BAD(state->held, HELD_LEADER)) {
 		state->persisted_index = out->index;
 		state->match_index[me] = out->index;
-		/* Nobody else can hold it yet, and what others hold was counted when they said so. */
+		/* Nobody else can hold it yet, and what others hold was counted when they said
+		 * so. */
 		if (state->quorum <= 1)
 			qw_count(state, out);
 	}
 }
 
-/* Whether a request asks for what only a replica's host does: to move the log's time, to bundle commands, or to
- * cut one into pieces without a session. Such pieces are known by their number alone, so a client's could be
- * taken for those of a host and end up in the middle of another command. */
+/* Whether a request asks for what only a replica's host does: to move the log's time, to bundle
+ * commands, or to cut one into pieces without a session. Such pieces are known by their number
+ * alone, so a client's could be taken for those of a host and end up in the middle of another
+ * command. */
 static inline __attribute__((always_inline)) int
 qw_for_hosts_only(const struct qw_header *in)
 {
@@ -342,8 +347,8 @@ qw_on_answer(struct qw_registers *state, const struct qw_header *in, struct qw_o
 		missing = state->last_index - in->index;
 		QW_TO_SOFTWARE_IF(in->index <= state->start_index, RESEND_START);
 		QW_TO_SOFTWARE_IF(missing >= state->ring_slots, BEHIND_RING);
-		/* One by one they would take the fast path's time; software sends many at once. Where all have to
-		 * hold an entry, nothing goes on before this one is repaired. */
+		/* One by one they would take the fast path's time; software sends many at once.
+		 * Where all have to hold an entry, nothing goes on before this one is repaired. */
 		if (state->quorum < state->replicas)
 			QW_TO_SOFTWARE_IF(missing >= QW_REPAIR_ENTRIES_MAX, REPAIR);
 		out->index = in->index;
@@ -392,8 +397,8 @@ qw_on_member(struct qw_registers *state, const struct qw_header *in, struct qw_o
 	}
 }
 
-/* One packet that has passed qw_verify.h. This and what follows is inlined, for a caller may hold a lock of the
- * kernel's under which its verifier, before Linux 6.9, refuses calls. */
+/* One packet that has passed qw_verify.h. This and what follows is inlined, for a caller may hold a
+ * lock of the kernel's under which its verifier, before Linux 6.9, refuses calls. */
 static inline __attribute__((always_inline)) void
 qw_step(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {

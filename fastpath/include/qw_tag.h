@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tag of a packet: SipHash-2-4 of its header up to the tag and, if there is a payload, of the payload's
- * digest. The header, which says how long the payload is and which packet of which session or index this is, goes
- * through SipHash itself: so a digest that two payloads share by chance shows nothing, since their headers
- * differ. */
+/* The tag of a packet: SipHash-2-4 of its header up to the tag and, if there is a payload, of the
+ * payload's digest. The header, which says how long the payload is and which packet of which
+ * session or index this is, goes through SipHash itself: so a digest that two payloads share by
+ * chance shows nothing, since their headers differ. */
 #ifndef QW_TAG_H
 #define QW_TAG_H
 
@@ -43,7 +43,8 @@ qw_tag_finish(struct qw_siphash_state *s, const struct qw_digest *digest, __u32 
 	return qw_siphash_finish(s, bytes << 56);
 }
 
-/* The digest of a payload of at most QW_PAYLOAD_BYTES_MAX bytes; what is missing of the last word is zeros. */
+/* The digest of a payload of at most QW_PAYLOAD_BYTES_MAX bytes; what is missing of the last word
+ * is zeros. */
 static inline struct qw_digest
 qw_digest_of(const struct qw_digest_key *key, const __u8 *payload, __u32 bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is checked of a packet before any state is read: its form, then its tag, then the checksum of a command
- * that enters the log with it. What it means is qw_step.h's; the checksum is made by the plane, whose hardware
- * may have an instruction for it. */
+/* What is checked of a packet before any state is read: its form, then its tag, then the checksum
+ * of a command that enters the log with it. What it means is qw_step.h's; the checksum is made by
+ * the plane, whose hardware may have an instruction for it. */
 #ifndef QW_VERIFY_H
 #define QW_VERIFY_H
 
@@ -9,20 +9,22 @@
 #include "qw_tag.h"
 #include "qw_wire.h"
 
-/* Keys of one kind, by the lowest bit of their epoch's number; `valid` has a bit for each that is there. */
+/* Keys of one kind, by the lowest bit of their epoch's number; `valid` has a bit for each that is
+ * there. */
 struct qw_key_pair {
 	struct qw_tag_key key[2];
 	__u64 valid;
 };
 
-/* All keys of a plane: what replicas say to each other, and what passes between clients and replicas. */
+/* All keys of a plane: what replicas say to each other, and what passes between clients and
+ * replicas. */
 struct qw_keys {
 	struct qw_key_pair cluster;
 	struct qw_key_pair clients;
 };
 
-/* Whether a kind is one whose tag is made with the clients' key. The kind decides, not the sender: else
- * a client could sign a replica's words with its own key. */
+/* Whether a kind is one whose tag is made with the clients' key. The kind decides, not the sender:
+ * else a client could sign a replica's words with its own key. */
 static inline __attribute__((always_inline)) int qw_is_clients(__u8 kind)
 {
 	return kind == QW_KIND_REQUEST || kind == QW_KIND_ANSWER;
@@ -49,15 +51,15 @@ static inline __attribute__((always_inline)) int qw_payload_fits(const struct qw
 	}
 }
 
-/* Whether the checksum is to be compared with the command: where a client made both. A leader has compared
- * them before it sends an entry on, and the tag says that neither has changed since. */
+/* Whether the checksum is to be compared with the command: where a client made both. A leader has
+ * compared them before it sends an entry on, and the tag says that neither has changed since. */
 static inline __attribute__((always_inline)) int qw_brings_command(const struct qw_header *header)
 {
 	return header->kind == QW_KIND_REQUEST || header->kind == QW_KIND_FORWARD;
 }
 
-/* A refusal: leaves a function of this file if the condition holds, with the reason that the list of checks gives
- * the name (checks.toml). */
+/* A refusal: leaves a function of this file if the condition holds, with the reason that the list
+ * of checks gives the name (checks.toml). */
 #define QW_REFUSE_IF(condition, name) \
 	do { \
 		if (QW_BAD(condition, name)) \
@@ -84,8 +86,8 @@ qw_check_form(const __u8 *frame, __u32 frame_bytes, struct qw_header *header)
 	return QW_REASON_NONE;
 }
 
-/* Which of the keys a packet's kind and epoch name: 0 and 1 the replicas', 2 and 3 the clients'; -1 if it is
- * not there. */
+/* Which of the keys a packet's kind and epoch name: 0 and 1 the replicas', 2 and 3 the clients'; -1
+ * if it is not there. */
 static inline __attribute__((always_inline)) int
 qw_key_number(const struct qw_keys *keys, const struct qw_header *header)
 {

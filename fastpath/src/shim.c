@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The headers' functions under names that Rust can call; adds nothing. Compiled once as it is, and for
- * the mutants' tests a second time with QW_MUTANTS. */
+/* The headers' functions under names that Rust can call; adds nothing. Compiled once as it is, and
+ * for the mutants' tests a second time with QW_MUTANTS. */
 #include "qw_gap.h"
 #include "qw_recent.h"
 #include "qw_step.h"

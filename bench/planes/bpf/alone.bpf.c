@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plane's programs without a host, and without this or that check, to see what each costs. What is left
- * out is constant when the programs are loaded, so nothing of it remains. For measuring only: it is unsafe. */
+/* The plane's programs without a host, and without this or that check, to see what each costs. What
+ * is left out is constant when the programs are loaded, so nothing of it remains. For measuring
+ * only: it is unsafe. */
 #include <linux/bpf.h>
 #include <linux/types.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load from inside the kernel: a client that makes each answer into its next request, and an echo to compare
- * with. No system call is on either one's path. */
+/* Load from inside the kernel: a client that makes each answer into its next request, and an echo
+ * to compare with. No system call is on either one's path. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Carries out what the step says, in the order of its bits: store, send, answer. One frame came in, so one
- * verdict goes out; whatever needs more frames is sent as copies (copy.h) or left to the host (an event). */
+/* Carries out what the step says, in the order of its bits: store, send, answer. One frame came in,
+ * so one verdict goes out; whatever needs more frames is sent as copies (copy.h) or left to the
+ * host (an event). */
 #ifndef QW_ACT_H
 #define QW_ACT_H
 
@@ -43,9 +44,9 @@ struct {
 	__type(value, struct qw_served);
 } served SEC(".maps");
 
-/* Whether the host has something to do at once: to make an entry durable, to answer somebody, to take entries
- * before they are too many, or to hear of a round that a read waits for. Otherwise it finds by itself, somewhat
- * later, what there is. */
+/* Whether the host has something to do at once: to make an entry durable, to answer somebody, to
+ * take entries before they are too many, or to hear of a round that a read waits for. Otherwise it
+ * finds by itself, somewhat later, what there is. */
 static __always_inline int qw_needs_host(const struct qw_served *s, const struct qw_group *group)
 {
 	__u64 unseen = s->last_index - *(const volatile __u64 *)&group->seen_index;
@@ -70,8 +71,8 @@ static __always_inline void qw_wake(struct qw_group *group, __u32 group_slot)
 		qw_tell(&event, BPF_RB_FORCE_WAKEUP);
 }
 
-/* What this processor serves. The functions that look it up themselves are verified once, not once for each way
- * through the step. */
+/* What this processor serves. The functions that look it up themselves are verified once, not once
+ * for each way through the step. */
 static __always_inline struct qw_served *qw_now_served(void)
 {
 	__u32 zero = 0;
@@ -79,8 +80,8 @@ static __always_inline struct qw_served *qw_now_served(void)
 	return bpf_map_lookup_elem(&served, &zero);
 }
 
-/* Copies the command into the slot, by words: a helper of the kernel takes longer for a short one, and hardly less
- * for a long one. */
+/* Copies the command into the slot, by words: a helper of the kernel takes longer for a short one,
+ * and hardly less for a long one. */
 static __always_inline int
 qw_load_payload(struct xdp_md *ctx, __u32 at, struct qw_slot *slot, __u32 bytes)
 {
@@ -176,7 +177,8 @@ __attribute__((noinline)) int qw_store(struct xdp_md *ctx)
 	return s ? qw_store_entry(ctx, s) : 0;
 }
 
-/* Sends the packet's frame back into the network as `header`, whose payload stands there already. */
+/* Sends the packet's frame back into the network as `header`, whose payload stands there
+ * already. */
 static __always_inline int qw_transmit(struct xdp_md *ctx, struct qw_served *s,
 				       struct qw_header *header, const struct qw_endpoint *to)
 {
@@ -248,8 +250,8 @@ static __always_inline int qw_forward(struct xdp_md *ctx, struct qw_served *s)
 	return qw_transmit(ctx, s, &s->out.header, leader);
 }
 
-/* Which entries of a range the program answers, as the lower 32 bits, and which the host has to, as the
- * upper ones. */
+/* Which entries of a range the program answers, as the lower 32 bits, and which the host has to, as
+ * the upper ones. */
 __attribute__((noinline)) __u64 qw_answered_by(__u32 group_slot, __u64 from, __u32 count)
 {
 	__u64 answered = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes copies of a frame where a device map cannot: behind the receive path. The frame comes up from qw_receive
- * with an order in it; everything else passes untouched. Loaded and attached only where it is needed. */
+/* Makes copies of a frame where a device map cannot: behind the receive path. The frame comes up
+ * from qw_receive with an order in it; everything else passes untouched. Loaded and attached only
+ * where it is needed. */
 #include "in_tc.h"
 
 #include <linux/pkt_cls.h>

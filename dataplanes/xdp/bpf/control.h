@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host has done to a group: always by a program, so that nobody waits for a host that was interrupted
- * while it held something. What changes the group is done under the lock that packets' steps take. */
+/* What the host has done to a group: always by a program, so that nobody waits for a host that was
+ * interrupted while it held something. What changes the group is done under the lock that packets'
+ * steps take. */
 #ifndef QW_CONTROL_H
 #define QW_CONTROL_H
 
@@ -10,8 +11,8 @@
 #define QW_DONE XDP_PASS
 #define QW_BUSY XDP_DROP /* nothing was done: the order is to be given again */
 
-/* Submits `count` commands of `in`, up to the first that is not stored. All under one lock, so that their
- * indexes follow each other. */
+/* Submits `count` commands of `in`, up to the first that is not stored. All under one lock, so that
+ * their indexes follow each other. */
 static __always_inline int qw_submit_all(struct qw_control *order, __u32 slot)
 {
 	struct qw_group *group = bpf_map_lookup_elem(&groups, &slot);

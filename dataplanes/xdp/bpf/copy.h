@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One frame that came in leaves as several: what each of the copies is. Who makes them is said by order.h. */
+/* One frame that came in leaves as several: what each of the copies is. Who makes them is said by
+ * order.h. */
 #ifndef QW_COPY_H
 #define QW_COPY_H
 
@@ -13,9 +14,11 @@ enum qw_copy_kind {
 	QW_COPY_READ = 5, /* the answer to a `get`, for which the frame that came in has no room */
 };
 
-/* READ: what else is to be known, by processor. A frame's copies are made before so many others come in. */
+/* READ: what else is to be known, by processor. A frame's copies are made before so many others
+ * come in. */
 #define QW_READS 64
-/* The first becomes the answer. The last of a device map's is the frame that came in, without room. */
+/* The first becomes the answer. The last of a device map's is the frame that came in, without
+ * room. */
 #define QW_READ_COPIES 2
 struct qw_copy_read {
 	__u64 version; /* of the answer that was found */
@@ -143,9 +146,9 @@ qw_fit(QW_CTX *ctx, const struct qw_frame *frame, __u32 packet_bytes)
 	return more == 0 || qw_resize(ctx, bytes, more) == 0;
 }
 
-/* Whether a slot still holds an entry of a term after it was read. The host may have released it, and another
- * processor may be filling it anew: that begins with its index. In a new term, which has begun before anything
- * of it is stored, the same index may be another entry's. */
+/* Whether a slot still holds an entry of a term after it was read. The host may have released it,
+ * and another processor may be filling it anew: that begins with its index. In a new term, which
+ * has begun before anything of it is stored, the same index may be another entry's. */
 static __always_inline int
 qw_still_holds(const struct qw_slot *slot, __u64 index, __u32 group_slot, __u64 term)
 {
@@ -172,7 +175,8 @@ static __always_inline int qw_came_late(__u32 group_slot)
 	return 0;
 }
 
-/* Tells the memcached client in a slot that its `set` is stored; 0, counted, if it cannot be told. */
+/* Tells the memcached client in a slot that its `set` is stored; 0, counted, if it cannot be
+ * told. */
 static __always_inline int
 qw_write_stored(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 		__u64 index, __u64 term)
@@ -221,8 +225,8 @@ qw_write_answer(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 	return 1;
 }
 
-/* 1 if two numbers are the same, else 0. Without a branch, of which the verifier would follow both ways for
- * each entry of a range. */
+/* 1 if two numbers are the same, else 0. Without a branch, of which the verifier would follow both
+ * ways for each entry of a range. */
 static __always_inline __u64 qw_same(__u64 one, __u64 other)
 {
 	__u64 different = one ^ other;
@@ -350,8 +354,8 @@ static __always_inline struct qw_copy_reads *qw_own_reads(void)
 	return bpf_map_lookup_elem(&copy_reads, &zero);
 }
 
-/* Writes an answer behind memcached's frame, and checks that it is still the one of that version. The frame is
- * as long as that asks. */
+/* Writes an answer behind memcached's frame, and checks that it is still the one of that version.
+ * The frame is as long as that asks. */
 static __always_inline int
 qw_write_recent(QW_CTX *ctx, const struct qw_frame *frame, const struct qw_recent *found,
 		__u64 version, __u32 length)
@@ -366,7 +370,8 @@ qw_write_recent(QW_CTX *ctx, const struct qw_frame *frame, const struct qw_recen
 	return qw_recent_version(found) == version || qw_left_out(QW_LEFT_OUT_ANSWER_WHOLE);
 }
 
-/* The copy that becomes the answer to a `get`. A client whose answer was replaced meanwhile asks again. */
+/* The copy that becomes the answer to a `get`. A client whose answer was replaced meanwhile asks
+ * again. */
 static __always_inline int
 qw_copy_recent(QW_CTX *ctx, struct qw_frame *frame, const struct qw_copy_order *order, __u32 count)
 {
@@ -435,8 +440,8 @@ __attribute__((noinline)) __u32 qw_bit_at(__u32 bits, __u32 below)
 	return bits ? qw_lowest(bits) : 32;
 }
 
-/* Makes the count-th copy of a frame what it shall be: 0 if it is not to leave, which is counted. `range` is of
- * no meaning for FANOUT and READ. */
+/* Makes the count-th copy of a frame what it shall be: 0 if it is not to leave, which is counted.
+ * `range` is of no meaning for FANOUT and READ. */
 static __always_inline int qw_make_copy(QW_CTX *ctx, const struct qw_copy_order *order,
 					const struct qw_copy_range *range, __u32 count)
 {

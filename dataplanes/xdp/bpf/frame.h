@@ -212,8 +212,8 @@ qw_sender_of(QW_CTX *ctx, const struct qw_frame *frame, struct qw_endpoint *send
 	return 1;
 }
 
-/* Whether the frame is to the plane's own address or to that of all replicas, and not to a neighbour's that
- * passes by. */
+/* Whether the frame is to the plane's own address or to that of all replicas, and not to a
+ * neighbour's that passes by. */
 static __always_inline int qw_is_to_us(QW_CTX *ctx, struct qw_frame *frame)
 {
 	const volatile __u32 *own;
@@ -253,9 +253,9 @@ static __always_inline __u16 qw_fold(__u64 sum)
 	return (__u16)sum;
 }
 
-/* How many of so many bytes are in whole words of eight. A loop over these knows where it has ended, and knows it
- * otherwise for each length; found anew from what the verifier has learnt nothing of, it is the same for all, and
- * what follows is looked at once. */
+/* How many of so many bytes are in whole words of eight. A loop over these knows where it has
+ * ended, and knows it otherwise for each length; found anew from what the verifier has learnt
+ * nothing of, it is the same for all, and what follows is looked at once. */
 static __always_inline __u32 qw_whole_words(__u32 bytes)
 {
 	barrier_var(bytes);
@@ -263,7 +263,8 @@ static __always_inline __u32 qw_whole_words(__u32 bytes)
 }
 _Static_assert(QW_UDP_BYTES + QW_HEADER_BYTES + QW_PAYLOAD_BYTES_MAX < 0x800, "as masked");
 
-/* The UDP checksum of `bytes` bytes behind UDP, which IPv6 asks for. The header's own field is zero. */
+/* The UDP checksum of `bytes` bytes behind UDP, which IPv6 asks for. The header's own field is
+ * zero. */
 __attribute__((noinline)) __u32 qw_udp_sum(QW_CTX *ctx, __u32 udp_at, __u32 bytes)
 {
 	void *end = qw_data_end(ctx);
@@ -296,8 +297,8 @@ __attribute__((noinline)) __u32 qw_udp_sum(QW_CTX *ctx, __u32 udp_at, __u32 byte
 	return qw_fold(sum);
 }
 
-/* Whether the UDP checksum is right, or was left to a device that never had to make it, because the frame comes
- * from this machine: then it is that of the addresses alone. */
+/* Whether the UDP checksum is right, or was left to a device that never had to make it, because the
+ * frame comes from this machine: then it is that of the addresses alone. */
 static __always_inline int qw_checksum_is_right(QW_CTX *ctx, const struct qw_frame *frame)
 {
 	__u32 udp_bytes = frame->bytes + QW_UDP_BYTES;
@@ -376,7 +377,8 @@ static __always_inline int qw_address(QW_CTX *ctx, const struct qw_frame *frame,
 
 		if ((void *)(ip + 1) > end)
 			return 0;
-		/* In whole words: what is written by bytes can be read again only when it is in memory. */
+		/* In whole words: what is written by bytes can be read again only when it is in
+		 * memory. */
 		words[0] = bpf_htonl(0x45000000 | (udp_bytes + QW_IPV4_BYTES));
 		words[1] = bpf_htonl(0x4000); /* don't fragment */
 		words[2] = bpf_htonl(64 << 24 | IPPROTO_UDP << 16);

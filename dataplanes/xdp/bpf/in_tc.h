@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What frame.h, seal.h and copy.h need of the place they run in: here the traffic control hook behind the
- * receive path, where a frame is the system's. */
+/* What frame.h, seal.h and copy.h need of the place they run in: here the traffic control hook
+ * behind the receive path, where a frame is the system's. */
 #ifndef QW_IN_TC_H
 #define QW_IN_TC_H
 

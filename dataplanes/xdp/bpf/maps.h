@@ -55,16 +55,17 @@ struct {
 	__type(value, struct qw_in_step);
 } in_step SEC(".maps");
 
-/* Whoever holds a group's changes it. Held for less than a microsecond, by programs only. Our own where nothing
- * interrupts a program that wants it, too: the kernel's turns interrupts off and on, which makes each step some 40 ns
- * longer. A map with the kernel's cannot be mapped into the host's memory, so it is apart from what it guards. */
+/* Whoever holds a group's changes it. Held for less than a microsecond, by programs only. Our own
+ * where nothing interrupts a program that wants it, too: the kernel's turns interrupts off and on,
+ * which makes each step some 40 ns longer. A map with the kernel's cannot be mapped into the host's
+ * memory, so it is apart from what it guards. */
 struct qw_lock {
 	struct bpf_spin_lock kernels;
 	__u32 held;
 	__u32 reserved[14]; /* a cache line for each */
 };
-/* So long a program waits for our own. It is held so long only where the processor of a virtual machine stands
- * still; then a packet is lost, and a host's order is given again. */
+/* So long a program waits for our own. It is held so long only where the processor of a virtual
+ * machine stands still; then a packet is lost, and a host's order is given again. */
 #define QW_LOCK_WAIT_NS 100000
 /* More looks than there is time for. */
 #define QW_LOCK_LOOKS_MAX (1 << 16)
@@ -135,9 +136,10 @@ struct {
 	__array(values, struct qw_events);
 } events SEC(".maps");
 
-/* One frame is sent as often as one of these has entries; see order.h. There is one for each count: a copy that
- * is made and not sent costs as much as one that is, and if the last ones of many come to nothing, the kernel
- * does not tell the device of those before them, which wait there until something else leaves. */
+/* One frame is sent as often as one of these has entries; see order.h. There is one for each count:
+ * a copy that is made and not sent costs as much as one that is, and if the last ones of many come
+ * to nothing, the kernel does not tell the device of those before them, which wait there until
+ * something else leaves. */
 #define QW_COPIES(entries) \
 	struct { \
 		__uint(type, BPF_MAP_TYPE_DEVMAP); \
@@ -271,8 +273,8 @@ static __always_inline void qw_free_lock(struct qw_lock *lock)
 		__sync_lock_test_and_set(&lock->held, 0);
 }
 
-/* Around everything that changes a group: under its lock, and with an odd version for the host that reads. If the
- * lock cannot be had, it is 0, and nothing may be changed. */
+/* Around everything that changes a group: under its lock, and with an odd version for the host that
+ * reads. If the lock cannot be had, it is 0, and nothing may be changed. */
 static __always_inline int
 qw_change_begins(struct qw_group *group, struct qw_lock *lock, __u32 slot)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memcached clients that ask over UDP: a plain `set` becomes an entry of the log, as if it had come in a REQUEST;
- * a `get` of one key is answered from the host's table while the leader's lease holds and the table shows
- * everything that is committed. All else is the host's, and so is what may not be done at this moment.
+/* Memcached clients that ask over UDP: a plain `set` becomes an entry of the log, as if it had come
+ * in a REQUEST; a `get` of one key is answered from the host's table while the leader's lease holds
+ * and the table shows everything that is committed. All else is the host's, and so is what may not
+ * be done at this moment.
  *
- * Why such a read is linearizable: whatever was answered before the read came is committed in the registers, and
- * the host had applied all of that before the table is looked at. No other leader has answered anything before the
- * lease ends. What the table shows beyond that is committed, too. */
+ * Why such a read is linearizable: whatever was answered before the read came is committed in the
+ * registers, and the host had applied all of that before the table is looked at. No other leader
+ * has answered anything before the lease ends. What the table shows beyond that is committed,
+ * too. */
 #ifndef QW_MEMCACHED_PROGRAM_H
 #define QW_MEMCACHED_PROGRAM_H
 
@@ -90,7 +92,8 @@ qw_read_recent(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *g
 	return QW_MEMCACHED_ANSWERED;
 }
 
-/* A `get` whose frame has no room for the answer: a copy, for which the kernel takes new memory, has. */
+/* A `get` whose frame has no room for the answer: a copy, for which the kernel takes new memory,
+ * has. */
 static __always_inline int qw_read_by_copy(struct xdp_md *ctx, struct qw_served *s)
 {
 	struct qw_copy_order order = {
@@ -110,7 +113,8 @@ static __always_inline int qw_read_by_copy(struct xdp_md *ctx, struct qw_served 
 	return qw_send_copies(ctx, &s->frame, &order, QW_READ_COPIES);
 }
 
-/* A plain `set`: makes the frame what a REQUEST of the command is, but for the header, which nobody reads. */
+/* A plain `set`: makes the frame what a REQUEST of the command is, but for the header, which nobody
+ * reads. */
 static __always_inline enum qw_memcached_fate
 qw_make_request(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *group,
 		const struct qw_memcached_text *text)
@@ -130,7 +134,8 @@ qw_make_request(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *
 		.group = group->registers.group,
 	};
 
-	/* The value stays where it is; the key moves next to it, and the command's head before that. */
+	/* The value stays where it is; the key moves next to it, and the command's head before
+	 * that. */
 	s->set_moved = QW_HEADER_BYTES + QW_MEMCACHED_COMMAND_HEAD_BYTES + key_bytes - set->value_at;
 	s->set_bytes = s->frame.bytes;
 	if (key_bytes == 0 || key_bytes > QW_MEMCACHED_KEY_BYTES_MAX || s->set_moved > QW_HEADER_BYTES + 16)
@@ -183,7 +188,8 @@ qw_open_memcached(struct xdp_md *ctx, struct qw_served *s, const struct qw_group
 	return qw_make_request(ctx, s, group, text);
 }
 
-/* The step had no place for a `set`: the host gets what the client has sent. The driver's verdict. */
+/* The step had no place for a `set`: the host gets what the client has sent. The driver's
+ * verdict. */
 __attribute__((noinline)) int qw_give_back(struct xdp_md *ctx)
 {
 	__u32 zero = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs' own checks that a test build can leave out one at a time, to show that each is needed; those of
- * the step have theirs (fastpath/include/qw_mutants.h). In every other build qw_left_out() is the constant 0. */
+/* The programs' own checks that a test build can leave out one at a time, to show that each is
+ * needed; those of the step have theirs (fastpath/include/qw_mutants.h). In every other build
+ * qw_left_out() is the constant 0. */
 #ifndef QW_XDP_MUTANTS_H
 #define QW_XDP_MUTANTS_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orders copies of a frame, in one of two ways. Copies are made what they shall be by copy.h.
  *
- * Broadcast: the frame is sent to a device map that names our interface as often as copies are wanted, and qw_copy
- * runs for each before it leaves. All entries of such a map share one program, because the kernel keeps one for
- * each device, so qw_copy counts: the copies of one frame come one behind the other. That is how the kernel does
- * it, not what it promises, so the host has qw_try_copies show it before it relies on it.
+ * Broadcast: the frame is sent to a device map that names our interface as often as copies are
+ * wanted, and qw_copy runs for each before it leaves. All entries of such a map share one program,
+ * because the kernel keeps one for each device, so qw_copy counts: the copies of one frame come one
+ * behind the other. That is how the kernel does it, not what it promises, so the host has
+ * qw_try_copies show it before it relies on it.
  *
  * Clone: the frame goes up the receive path, with the order and a proof in it, to clone.bpf.c. */
 #ifndef QW_ORDER_H
@@ -61,8 +62,8 @@ static __always_inline int qw_write_order(struct xdp_md *ctx, const struct qw_co
 	return 1;
 }
 
-/* Writes the tag of our VLAN before the proof. The system takes it out before it hands the frame on, and puts it
- * into what leaves; if the frame's begin was moved, none stands there yet. */
+/* Writes the tag of our VLAN before the proof. The system takes it out before it hands the frame
+ * on, and puts it into what leaves; if the frame's begin was moved, none stands there yet. */
 static __always_inline int qw_write_tag(struct xdp_md *ctx)
 {
 	struct ethhdr *ethernet = qw_data(ctx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets everything pass. A virtual Ethernet device delivers what a program at its other end sends back only if it
- * has a program itself. */
+/* Lets everything pass. A virtual Ethernet device delivers what a program at its other end sends
+ * back only if it has a program itself. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

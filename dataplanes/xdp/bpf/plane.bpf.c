@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common case in a network driver's receive path: finds packets for a plane, checks them, takes one
- * step under the group's lock, and carries out what it says. Everything else passes. */
+/* The common case in a network driver's receive path: finds packets for a plane, checks them, takes
+ * one step under the group's lock, and carries out what it says. Everything else passes. */
 #include "in_xdp.h"
 
 #include "control.h"
@@ -79,8 +79,8 @@ static __always_inline void qw_learn(struct qw_served *s)
 	__builtin_memcpy(peer->mac, s->sender.mac, ETH_ALEN);
 }
 
-/* A function with its own stack, because of what is inlined into it. It takes and leaves the lock, since the
- * verifier of Linux before 6.9 lets nobody call or return with the kernel's. */
+/* A function with its own stack, because of what is inlined into it. It takes and leaves the lock,
+ * since the verifier of Linux before 6.9 lets nobody call or return with the kernel's. */
 static __attribute__((noinline)) int qw_take_step(struct qw_served *s, struct qw_group *group,
 						  struct qw_lock *lock)
 {
@@ -94,7 +94,8 @@ static __attribute__((noinline)) int qw_take_step(struct qw_served *s, struct qw
 	}
 	if (!qw_change_begins(group, lock, s->frame.group_slot))
 		return 0;
-	/* The host may have taken its leave back, and put something into the log since, while we waited. */
+	/* The host may have taken its leave back, and put something into the log since, while we
+	 * waited. */
 	if (s->frame.is_memcached && !qw_may_set(leave, now) && !qw_left_out(QW_LEFT_OUT_SETS_STILL)) {
 		qw_change_ends(group, lock);
 		s->out.actions = 0;
@@ -188,8 +189,9 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 	}
 	qw_learn(s);
 	if ((s->out.actions & QW_STORE) && !qw_store(ctx)) {
-		/* An entry has its place in the log, but not in the ring, which the checks before rule out.
-		 * Nothing may be acknowledged behind it: the plane stops, and its host finds that. */
+		/* An entry has its place in the log, but not in the ring, which the checks before
+		 * rule out. Nothing may be acknowledged behind it: the plane stops, and its host
+		 * finds that. */
 		*(volatile __u64 *)&group->broken = 1;
 		return XDP_ABORTED;
 	}
@@ -199,7 +201,8 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 	return verdict;
 }
 
-/* The lock orders what comes by several queues, so this only shows that packets are not steered as asked. */
+/* The lock orders what comes by several queues, so this only shows that packets are not steered as
+ * asked. */
 static __always_inline void qw_note_queue(const struct xdp_md *ctx, __u32 group_slot)
 {
 	__u32 queue = qw_own[group_slot & (QW_GROUPS_MAX - 1)].queue;
@@ -216,7 +219,8 @@ int qw_receive(struct xdp_md *ctx)
 	__u32 group_slot;
 	int verdict;
 
-	/* Not by another branch: the compiler would put the step into this function, too much for its stack. */
+	/* Not by another branch: the compiler would put the step into this function, too much for
+	 * its stack. */
 	if (!s || !qw_find(ctx, &s->frame) ||
 	    !(qw_is_to_us(ctx, &s->frame) | qw_left_out(QW_LEFT_OUT_ADDRESS)))
 		return XDP_PASS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How clone.bpf.c knows that an order for copies comes from our own program and not from the network: by a secret
- * that is drawn anew for each process and stands where the IP header will be written, so that no copy leaves with
- * it. */
+/* How clone.bpf.c knows that an order for copies comes from our own program and not from the
+ * network: by a secret that is drawn anew for each process and stands where the IP header will be
+ * written, so that no copy leaves with it. */
 #ifndef QW_PROOF_H
 #define QW_PROOF_H
 
@@ -13,7 +13,8 @@ struct qw_copy_proof {
 };
 _Static_assert(sizeof(struct qw_copy_proof) <= sizeof(struct iphdr), "it is written over");
 
-/* The first byte is no IP header's, so that whatever looks at the frame on its way takes it for nothing. */
+/* The first byte is no IP header's, so that whatever looks at the frame on its way takes it for
+ * nothing. */
 #define QW_COPY_PROOF_MAGIC bpf_htonl(0xff517743)
 
 static __always_inline struct qw_copy_proof qw_own_proof(void)

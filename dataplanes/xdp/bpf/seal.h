@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tags and checksums over packets in place. What a tag covers and which key makes it is said by
- * fastpath/include; here only the walk over a frame, which the verifier must see within its bounds, is
- * written anew. */
+ * fastpath/include; here only the walk over a frame, which the verifier must see within its bounds,
+ * is written anew. */
 #ifndef QW_SEAL_H
 #define QW_SEAL_H
 

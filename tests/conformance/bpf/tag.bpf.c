@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes an interface a VLAN of another, on kernels that have none of their own: what leaves by the upper one leaves
- * by the lower one with a tag, and what comes to the lower one with that tag comes to the upper one without. Nothing
- * else passes, as if nobody were there who has no VLAN. Both can be the same interface. */
+/* Makes an interface a VLAN of another, on kernels that have none of their own: what leaves by the
+ * upper one leaves by the lower one with a tag, and what comes to the lower one with that tag comes
+ * to the upper one without. Nothing else passes, as if nobody were there who has no VLAN. Both can
+ * be the same interface. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
