@@ -119,9 +119,12 @@ test-beside:
 	@$(MAKE) --no-print-directory what-computes >$(BESIDE) 2>&1 || { cat $(BESIDE); exit 1; }
 	@grep -E '^[0-9]+ seeds|^test result' $(BESIDE)
 
-# Cargo is content if no test has the name that it is given: then no planted bug is looked for.
+# Cargo is content if no test has the name that it is given: then nothing is looked for. The command, up to the name; and
+# what else says which tests are meant.
+some_are_called = $(1) -- $(2) --list | grep -q ': test$$' || { echo 'no test has this name: $(1) $(2)'; exit 1; }
+
 define all_noticed
-@$(1) mutants -- --list | grep -q ': test$$' || { echo 'no test is called mutants: $(1)'; exit 1; }
+@$(call some_are_called,$(1) mutants)
 $(WHERE_IDLE) $(1) mutants
 endef
 
@@ -138,19 +141,21 @@ sim: setup
 
 # The tests of a crate that are run against each of its planted bugs, and what they noticed.
 BY_TESTS = target/mutants
+AGAINST_PLANTED = cargo test --quiet --locked --package quorumwire-$(1) --features mutants --test $(2)
 define noticed_by
 @mkdir -p $(BY_TESTS)
-cargo test --quiet --locked --package quorumwire-$(1) --features mutants --test $(2) mutants -- \
-	--nocapture > $(BY_TESTS)/$(1)-$(2) || { cat $(BY_TESTS)/$(1)-$(2); exit 1; }
+@$(call some_are_called,$(AGAINST_PLANTED) mutants)
+$(AGAINST_PLANTED) mutants -- --nocapture > $(BY_TESTS)/$(1)-$(2) || { cat $(BY_TESTS)/$(1)-$(2); exit 1; }
 endef
+PLANTED_XDP := $(call AGAINST_PLANTED,conformance-tests,xdp) mutants::
 
 mutants: setup
 	$(call noticed_by,control,raft)
 	$(call noticed_by,storage,storage)
 	$(call noticed_by,fastpath,step)
 	$(call noticed_by,fastpath,engine)
-	cargo test --quiet --locked --package quorumwire-conformance-tests --features mutants --test xdp mutants:: -- \
-		--nocapture
+	@$(call some_are_called,$(PLANTED_XDP))
+	$(PLANTED_XDP) -- --nocapture
 	cargo run --quiet --profile simulation --locked --package quorumwire-sim --features mutants -- \
 		--mutants --noticed-by $(BY_TESTS)/* $(ARGS)
 
@@ -159,11 +164,13 @@ mutants: setup
 FUZZ_SECONDS ?= 300
 FOR_LONG := BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000
 FUZZ := cargo test --profile fuzzing --locked --no-fail-fast
+FUZZ_INSIDE := $(FUZZ) --package quorumwire-node --package quorumwire-ops --package quorumwire-cli fuzz_test
 ONE_BY_ONE := --nocapture --test-threads=1
 fuzz: setup
+	@$(call some_are_called,$(FUZZ_INSIDE))
 	@failed=0; \
 	$(FOR_LONG) $(FUZZ) --package quorumwire-fuzz-tests --test '*' -- $(ONE_BY_ONE) || failed=1; \
-	$(FOR_LONG) $(FUZZ) --package quorumwire-node --package quorumwire-ops --package quorumwire-cli fuzz_test -- $(ONE_BY_ONE) || failed=1; \
+	$(FOR_LONG) $(FUZZ_INSIDE) -- $(ONE_BY_ONE) || failed=1; \
 	exit $$failed
 
 corpora: setup
@@ -172,12 +179,13 @@ corpora: setup
 
 # Depends on the machine, so `make test` has a short run only, which may try again.
 MINUTES ?= 1
+SOAK := cargo test --locked --package quorumwire-cluster-tests --test clusters busy_machine::
 soak-elections: setup build
+	@$(call some_are_called,$(SOAK),--ignored)
 	for plane in none socket; do \
 		QUORUMWIRE_BIN=$(CURDIR)/target/release/quorumwire QUORUMWIRE_TEST_PLANE=$$plane \
 		QUORUMWIRE_SOAK_MINUTES=$(MINUTES) \
-		cargo test --locked --package quorumwire-cluster-tests --test clusters busy_machine:: -- \
-		--ignored --nocapture || exit 1; \
+		$(SOAK) -- --ignored --nocapture || exit 1; \
 	done
 
 build-bench: build
