@@ -10,7 +10,7 @@ use crate::reads::Reads;
 use crate::requester::Requester;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
-    Entry, Input, Now, Output, Peer, Refusal, Replica, Role, put_payload, record_kind,
+    Entry, Input, Now, Output, Peer, Refusal, Replica, Role, SnapshotMeta, put_payload, record_kind,
 };
 use quorumwire_interfaces::{
     Application, Command, DataPlane, EntryKind, GroupId, Index, LogTime, PlaneError, Reason,
@@ -22,6 +22,9 @@ use std::time::Duration;
 
 /// Commands for the leader, and for the plane, are encoded into blocks of this size.
 const ENCODING_BLOCK_BYTES: usize = 16 << 10;
+
+/// How long a leader whose disk is full waits before it tries again to have another one lead.
+pub const TRANSFER_FULL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One replicated log.
 #[derive(Debug)]
@@ -83,6 +86,8 @@ pub struct Group<S, O: Requester, P: DataPlane + ?Sized> {
     pub(crate) plane_error: Option<PlaneError>,
     /// Of questions to the replica, and of those who wait for an answer of this group.
     pub(crate) last_ticket: u64,
+    /// When leadership was last to go because there is no room here.
+    transferred_full_at: Option<Now>,
     /// Where commands are encoded.
     encoding: BytesMut,
     /// Memory that is used again, as is that of the next two.
@@ -156,11 +161,61 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
             stalled_for_plane: false,
             plane_error: None,
             last_ticket: 0,
+            transferred_full_at: None,
             encoding: BytesMut::new(),
             carrying: Vec::new(),
             applying: Vec::new(),
             reply: Vec::new(),
         }
+    }
+
+    /// The state that was read at the start: that of a snapshot, or none. What the log holds behind it is
+    /// applied anew.
+    pub fn begin_from(&mut self, store: Box<Sessions<S>>, snapshot: Option<(Index, LogTime)>) {
+        let (applied, log_time) = snapshot.unwrap_or_default();
+        self.store = store;
+        self.applied = applied;
+        self.log_time = log_time;
+        self.committed = self.replica.commit_index();
+    }
+
+    /// Puts a snapshot of another replica in place of the state; the state before it. The log stands still
+    /// from the wish to install until its answer.
+    ///
+    /// # Panics
+    ///
+    /// If the state is newer.
+    pub fn install(&mut self, meta: &SnapshotMeta, store: Box<Sessions<S>>) -> Box<Sessions<S>> {
+        let (last_index, applied) = (meta.last_index, self.applied);
+        assert!(
+            last_index > applied,
+            "a snapshot installed over newer state"
+        );
+        self.applied = last_index;
+        self.committed = self.committed.max(last_index);
+        self.log_time = self.log_time.max(meta.log_time);
+        self.bytes_since_snapshot = 0;
+        std::mem::replace(&mut self.store, store)
+    }
+
+    /// A leader that cannot store lets another one lead, if the others can: they have committed what is not
+    /// even on its disk. Whether it does now.
+    pub fn transfer_if_full(&mut self) -> bool {
+        if !self.is_full {
+            self.transferred_full_at = None;
+            return false;
+        }
+        let now = self.now;
+        let is_too_soon = |at: Now| now.0.saturating_sub(at.0) < TRANSFER_FULL_INTERVAL;
+        let status = self.replica.status();
+        let can_others_store = status.commit_index > status.persisted_index;
+        if !self.leads() || !can_others_store || self.transferred_full_at.is_some_and(is_too_soon) {
+            return false;
+        }
+        self.transferred_full_at = Some(now);
+        let ticket = self.next_ticket(); // nobody waits for the answer
+        self.step(Input::Transfer(ticket, None));
+        true
     }
 
     /// Whether requests are carried out here.

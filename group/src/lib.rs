@@ -52,7 +52,7 @@ pub use effects::Effect;
 pub use forwarding::{
     Forward, ForwardCounters, ForwardResult, Forwards, LateRequest, REQUEST_TIMEOUT, put_in_session,
 };
-pub use group::{Gate, Group, SubmitOutcome};
+pub use group::{Gate, Group, SubmitOutcome, TRANSFER_FULL_INTERVAL};
 pub use log_time::{LeaderClock, Overdue};
 pub use order::{BeginRead, ReadState};
 pub use passed_on::{AnswerKind, ForwardKind, GroupMessage, PassedOn};

@@ -11,8 +11,6 @@ use quorumwire_wire::{CommitQuorum, MemberRole, SnapshotHead};
 
 /// A snapshot that could not be taken is tried again after this.
 const SNAPSHOT_RETRY: Nanos = SECOND;
-/// How long a leader whose disk is full waits before it tries again to hand over.
-const HAND_OVER_FULL_INTERVAL: Nanos = SECOND;
 
 impl World {
     /// The disk has done something, or cannot.
@@ -56,7 +54,7 @@ impl World {
                 let run = it.run;
                 self.queue
                     .set(self.now + wait, Event::LogDone(machine, run));
-                self.hand_over_if_full(machine);
+                self.arrive(machine, Arrival::Look);
             }
             WriteOutcome::Failed(problem) => {
                 let line = format!("the log failed: {problem}");
@@ -64,27 +62,6 @@ impl World {
                 self.log_failed(machine);
             }
         }
-    }
-
-    fn hand_over_if_full(&mut self, machine: usize) {
-        let Some(process) = &mut self.machines[machine].process else {
-            return;
-        };
-        let is_too_soon = |at: Nanos| self.now - at < HAND_OVER_FULL_INTERVAL;
-        let status = process.group.replica.status();
-        // Otherwise the others may have no room either.
-        let can_others_store = status.commit_index > status.persisted_index;
-        if process.handed_over_full_at.is_some_and(is_too_soon)
-            || process.group.replica.role() != Role::Leader
-            || !can_others_store
-        {
-            return;
-        }
-        process.handed_over_full_at = Some(self.now);
-        let ticket = process.group.next_ticket();
-        self.step(machine, Input::Transfer(ticket, None));
-        self.carry_out_all(machine);
-        self.plan_ahead(machine);
     }
 
     /// Hands work to the snapshot threads.
@@ -203,12 +180,8 @@ impl World {
                         format!("I9: older code cannot read the snapshot at {last_index}")
                     });
                     process.journal.begin_behind(last_index, meta.last_term);
-                    process.group.store = store;
+                    process.group.install(&meta, store);
                     process.group.store.inner_mut().is_older = is_older;
-                    process.group.applied = last_index;
-                    process.group.committed = process.group.committed.max(last_index);
-                    process.group.log_time = process.group.log_time.max(meta.log_time);
-                    process.group.bytes_since_snapshot = 0;
                     meta
                 });
                 self.snapshot_installed(machine, last_index, meta);

@@ -14,9 +14,7 @@ use quorumwire_control::{
     Config, Message, Now, Peer, PersistedState, Promise, Replica, SnapshotMeta, Ticket,
 };
 use quorumwire_group::{AnswerTo, Follower, PassedOn, PlaneClient, Requester};
-use quorumwire_interfaces::{
-    Frozen, GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term,
-};
+use quorumwire_interfaces::{Frozen, GroupId, Incarnation, Index, Lineage, ReplicaId, Term};
 use quorumwire_sessions::Sessions;
 use quorumwire_storage::{self as storage, FaultyDisk, MemoryDisk, OpenFolder, Snapshots};
 use quorumwire_wire::SnapshotHead;
@@ -241,8 +239,6 @@ pub struct Process {
     pub removal: Option<Ticket>,
     /// When it last looked for what has waited for too long.
     pub looked_for_late_at: Nanos,
-    /// When it last tried to hand leadership over because its disk is full.
-    pub handed_over_full_at: Option<Nanos>,
     /// What the checks last saw of it.
     pub seen: LastLook,
 }
@@ -386,10 +382,8 @@ impl Machine {
             fresh,
         );
         let applied = stored.snapshot.as_ref().map_or(Index(0), |s| s.last_index);
-        let log_time = stored
-            .snapshot
-            .as_ref()
-            .map_or(LogTime(0), |meta| meta.log_time);
+        let snapshot = stored.snapshot.as_ref();
+        let snapshot = snapshot.map(|meta| (meta.last_index, meta.log_time));
         let rolled_back = std::mem::take(&mut self.rolled_back);
         if let Some(problem) = self.missing(&stored, forgot || damaged || rolled_back) {
             return Start::Violation(problem);
@@ -419,7 +413,8 @@ impl Machine {
             Durability::Memory => None,
         };
         let id = GROUP;
-        let mut group = Group::new(id, replica, store, now, self.wall(time));
+        let mut group = Group::new(id, replica, Box::default(), now, self.wall(time));
+        group.begin_from(store, snapshot);
         let lineage = group.replica.lineage_in_log();
         group.plane = plane.map(|mut plane| {
             plane.data_plane_mut().set_lineage(lineage);
@@ -429,9 +424,6 @@ impl Machine {
         // Numbers begin anew: what tells the requests of two processes apart is the process.
         group.forwards.begin(u64::from(self.run) + 1, 0);
         group.peers.quiet_after = Duration::from_nanos(settings.election_timeout);
-        group.applied = applied;
-        group.log_time = log_time;
-        group.committed = group.replica.commit_index();
         let mut process = Process::new(group, wal, ready.snapshots);
         process.seen.term = process.group.replica.term();
         process.seen.commit_index = process.group.replica.commit_index();
@@ -702,7 +694,6 @@ impl Process {
             snapshot_retry_at: None,
             removal: None,
             looked_for_late_at: 0,
-            handed_over_full_at: None,
             seen: LastLook::default(),
         }
     }

@@ -39,6 +39,7 @@ const OUTCOMES: &[&str] = &[
     "lease read, clocks at the documented bound",
     "lineage told",
     "longer promise waited for",
+    "let another one lead for want of room",
     "member moved",
     "membership changed",
     "memory regained",

@@ -229,6 +229,10 @@ impl World {
         if awaited == Some(true) {
             self.counts.see("time awaited");
         }
+        if self.drive(machine, Group::transfer_if_full) == Some(true) {
+            self.counts.see("let another one lead for want of room");
+            self.carry_out_all(machine);
+        }
         self.look_at_a_life(machine);
         self.give_up_late(machine);
         let Some(process) = &mut self.machines[machine].process else {

@@ -28,8 +28,6 @@ pub struct Upkeep<A> {
     /// The last snapshot failed; when to try again.
     pub snapshot_retry_at: Option<Now>,
     pub ready_once_applied: Index,
-    /// When this last tried to hand leadership over because its disk is full.
-    pub handed_over_full_at: Option<Now>,
 }
 
 /// A group that is not at hand.

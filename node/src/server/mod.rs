@@ -446,7 +446,7 @@ impl<S: Service> Server<S> {
         self.core.group.tick_if_deadline_passed();
         self.core.watch_commits_and_clock();
         group::refuse_overdue_reads(self);
-        self.hand_over_if_disk_full();
+        self.transfer_if_disk_full();
         group::give_up_late(self);
         S::housekeeping(self);
         self.give_states();

@@ -1,15 +1,11 @@
 //! Stopping without losing anything: answer what was taken on, hand leadership over, say goodbye. A
-//! leader whose disk is full hands over too.
+//! leader whose disk is full lets another one lead, too.
 use super::Server;
 use super::administration::Waiting;
 use super::core::Core;
 use super::service::Service;
-use quorumwire_control::{Input, Now};
+use quorumwire_control::Input;
 use quorumwire_group as group;
-use std::time::Duration;
-
-/// How long a leader whose disk is full waits before it tries again to hand over.
-const HAND_OVER_FULL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl<S: Service> Server<S> {
     /// One step of stopping; called after each turn once the process was told to. True: done.
@@ -34,7 +30,7 @@ impl<S: Service> Server<S> {
         let mut leads = false;
         if !is_late {
             self.try_each_group(|server| {
-                leads |= server.hand_over_to_stop()?;
+                leads |= server.transfer_to_stop()?;
                 anyhow::Ok(())
             })?;
         }
@@ -55,8 +51,8 @@ impl<S: Service> Server<S> {
         Ok(true)
     }
 
-    /// Hands leadership of the group at hand over, if it is here and another can have it. Whether it is.
-    fn hand_over_to_stop(&mut self) -> anyhow::Result<bool> {
+    /// Has another one lead the group at hand, if leadership is here and another can have it. Whether it is.
+    fn transfer_to_stop(&mut self) -> anyhow::Result<bool> {
         if !self.core.group.leads() || !self.has_other_voters() {
             return Ok(false);
         }
@@ -72,26 +68,10 @@ impl<S: Service> Server<S> {
     }
 
     /// A leader that cannot store lets another one lead if the others can.
-    pub fn hand_over_if_disk_full(&mut self) {
-        let now = self.core.group.now;
-        let is_too_soon = |at: Now| now.0.saturating_sub(at.0) < HAND_OVER_FULL_INTERVAL;
-        if !self.core.group.is_full {
-            self.upkeep.handed_over_full_at = None;
-        } else if self.core.group.leads()
-            && !self.upkeep.handed_over_full_at.is_some_and(is_too_soon)
-            && self.others_can_store()
-        {
-            self.upkeep.handed_over_full_at = Some(now);
+    pub fn transfer_if_disk_full(&mut self) {
+        if self.core.group.transfer_if_full() {
             tracing::warn!("the disk takes no writes: handing leadership over");
-            let ticket = self.core.group.next_ticket(); // nobody waits for the answer
-            self.core.group.step(Input::Transfer(ticket, None));
         }
-    }
-
-    /// The others have committed what is not even on our disk: they have room.
-    fn others_can_store(&self) -> bool {
-        let status = self.core.group.replica.status();
-        status.commit_index > status.persisted_index
     }
 
     fn has_other_voters(&self) -> bool {

@@ -4,8 +4,10 @@ use crate::server::kv::{Core, Server};
 use crate::server::plane_turn::tests::{carry_out, core_of};
 use crate::server::start::tests::Alone;
 use quorumwire_control::{Body, HardState, Message, Peer, PersistedState, SnapshotMeta};
+use quorumwire_group::TRANSFER_FULL_INTERVAL;
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_wire::{Member, MemberRole, Membership};
+use std::time::Duration;
 
 const REPLICAS: u16 = 3;
 
@@ -93,7 +95,7 @@ fn leader_behind_the_others() -> Core {
 fn hands_over(server: &mut Server, later: Duration) -> bool {
     server.core.group.now.0 += later;
     let before = server.core.group.next_ticket();
-    server.hand_over_if_disk_full();
+    server.transfer_if_disk_full();
     server.core.group.next_ticket().0 - before.0 > 1
 }
 
@@ -110,7 +112,7 @@ fn a_leader_without_room_hands_over_and_tries_again_a_while_later() {
     assert!(hands_over(server, SHORT));
     assert!(server.core.group.replica.is_handing_over());
     assert!(!hands_over(server, SHORT));
-    let rest = HAND_OVER_FULL_INTERVAL.saturating_sub(SHORT * 2);
+    let rest = TRANSFER_FULL_INTERVAL.saturating_sub(SHORT * 2);
     assert!(!hands_over(server, rest));
     assert!(hands_over(server, SHORT));
     assert!(!hands_over(server, SHORT));

@@ -337,19 +337,10 @@ impl<S: Service> Server<S> {
     ) -> anyhow::Result<()> {
         let meta = match result {
             Ok((meta, store)) => {
-                // The log stands still from the wish to install until its answer.
-                assert!(
-                    last_index > self.core.group.applied,
-                    "a snapshot installed over newer state"
-                );
                 tracing::info!(last_index = last_index.0, "snapshot installed");
                 self.core.journal.begin_behind(last_index, meta.last_term)?;
-                let before = std::mem::replace(&mut self.core.group.store, store);
+                let before = self.core.group.install(&meta, store);
                 self.upkeep.snapshots.discard(before);
-                self.core.group.applied = last_index;
-                self.core.group.committed = self.core.group.committed.max(last_index);
-                self.core.group.log_time = self.core.group.log_time.max(meta.log_time);
-                self.core.group.bytes_since_snapshot = 0;
                 self.upkeep.snapshots.newest_at = Some(self.core.group.now);
                 Some(meta)
             }

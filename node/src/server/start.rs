@@ -37,7 +37,7 @@ use anyhow::{Context, ensure};
 use mio::net::TcpListener;
 use mio::{Interest, Poll, Registry, Token, Waker};
 use quorumwire_control::{Config, Now, Peer, Promise, Replica};
-use quorumwire_interfaces::{Application, GroupId, Incarnation, Index, Lineage, LogTime};
+use quorumwire_interfaces::{Application, GroupId, Incarnation, Lineage};
 use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
 use quorumwire_wire::{Membership, peer};
 use socket2::{Domain, Socket, Type};
@@ -455,18 +455,13 @@ impl<S: Service> Joining<S> {
     ) -> anyhow::Result<Other<S>> {
         let (memory, group) = (self.memory, group_at(self.place));
         let snapshot = memory.stored.snapshot.as_ref();
-        let applied = snapshot.map_or(Index(0), |meta| meta.last_index);
-        let log_time = snapshot.map_or(LogTime(0), |meta| meta.log_time);
+        let snapshot = snapshot.map(|meta| (meta.last_index, meta.log_time));
         let life = memory.incarnation;
         let now = (memory.earlier).wait_out(&memory.folder, earlier_off, life, stop)?;
         let replica = Replica::new(self.config, now, memory.stored)
             .context("what the data folder holds contradicts itself")?;
-        let commit_index = replica.commit_index();
         let mut core = Core::new(self.service, replica, memory.journal, group, now);
-        core.group.store = memory.store;
-        core.group.applied = applied;
-        core.group.committed = commit_index;
-        core.group.log_time = log_time;
+        core.group.begin_from(memory.store, snapshot);
         core.group.bytes_since_snapshot =
             snapshots::head_start(options.snapshot_log_bytes, options.id);
         if let Some((plane, hosting)) = self.plane {
@@ -485,8 +480,7 @@ impl<S: Service> Joining<S> {
             snapshots: memory.snapshots,
             waiting: BTreeMap::new(),
             snapshot_retry_at: None,
-            ready_once_applied: commit_index,
-            handed_over_full_at: None,
+            ready_once_applied: core.group.committed,
         };
         Ok((Box::new(core), Box::new(upkeep)))
     }
