@@ -111,7 +111,7 @@ pub fn carry_out<D: Driver>(driver: &mut D, output: Output) -> Result<(), D::Err
 }
 
 /// Applies committed entries, as many as there is time for, and answers whoever waits for them.
-pub fn apply_some<D: Driver>(driver: &mut D) {
+fn apply_some<D: Driver>(driver: &mut D) {
     let has_backlog = driver.group().is_some_and(|group| group.has_backlog());
     if !has_backlog || !driver.begins_to_apply() {
         return; // the next turn goes on
@@ -307,7 +307,7 @@ pub fn peer_is_gone<D: Driver>(driver: &mut D, peer: Peer) {
 
 /// Answers what has waited for too long, and writes whose leader was replaced: nobody can tell what became of
 /// those.
-pub fn give_up_late<D: Driver>(driver: &mut D) {
+fn give_up_late<D: Driver>(driver: &mut D) {
     let patience = driver.patience();
     let returned = driver.drive(|group| group.give_up_left_behind(patience));
     take_all_returned(driver, returned.unwrap_or_default());
@@ -386,7 +386,7 @@ pub fn serve_ready_reads<D: Driver>(driver: &mut D) {
 }
 
 /// If the log's time stands still: reads that wait for it are refused, by themselves.
-pub fn refuse_overdue_reads<D: Driver>(driver: &mut D) {
+fn refuse_overdue_reads<D: Driver>(driver: &mut D) {
     for reader in driver.drive(Group::take_overdue).unwrap_or_default() {
         driver.read_is_overdue(reader);
     }
@@ -427,14 +427,63 @@ pub fn poll_plane<D: Driver>(driver: &mut D) {
     driver.plane_was_used();
 }
 
+/// What a group does at the end of a turn, when all that came is taken in.
+///
+/// # Errors
+///
+/// If the log cannot be written.
+pub fn end_turn<D: Driver>(driver: &mut D) -> Result<(), D::Error> {
+    apply_some(driver);
+    if driver.group().is_some_and(|group| group.reads.has_late) {
+        serve_ready_reads(driver);
+    }
+    driver.goes_on();
+    driver.drive(Group::tick_if_time_is_awaited);
+    submit_to_plane(driver);
+    carry_out_all(driver)?;
+    release_plane(driver);
+    Ok(())
+}
+
+/// What a group does every now and then.
+pub fn keep_house<D: Driver>(driver: &mut D) {
+    driver.drive(Group::tick_if_deadline_passed);
+    refuse_overdue_reads(driver);
+    if driver.drive(Group::transfer_if_full) == Some(true) {
+        driver.note_transfer_for_room();
+    }
+    give_up_late(driver);
+}
+
 /// Hands over what clients have asked for in this turn.
-pub fn submit_to_plane<D: Driver>(driver: &mut D) {
+fn submit_to_plane<D: Driver>(driver: &mut D) {
+    let waits = |group: &mut Driven<D>| group.waits_since_fast_term();
+    let waited = driver.group().is_some_and(waits);
     for submission in driver.drive(Group::submit_to_plane).unwrap_or_default() {
         let reason = driver.group().map(|group| group.why_not_submitted());
         if let (Some(requester), Some(reason)) = (submission.origin, reason) {
             refuse(driver, requester, reason); // it never reached a log
         }
     }
+    if waited && !driver.group().is_some_and(waits) {
+        driver.room_since_fast_term();
+    }
+    driver.plane_was_used();
+}
+
+/// Frees what this turn was done with: at its end, because until the next one a full ring would take nothing.
+fn release_plane<D: Driver>(driver: &mut D) {
+    if driver.group().is_none_or(|group| group.plane.is_none()) {
+        return;
+    }
+    driver.drive(Group::release_plane);
+    driver.plane_was_released();
+    // At once: in the next turn clients of the plane could have taken the room, turn after turn.
+    driver.drive(|group| {
+        if group.leads_fast_term() {
+            group.submit_waiting();
+        }
+    });
     driver.plane_was_used();
 }
 

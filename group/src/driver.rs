@@ -111,10 +111,24 @@ pub trait Driver: Sized {
     /// Its entries are with consensus, its registers are not yet.
     fn plane_was_emptied(&mut self, _had_entries: bool) {}
 
+    /// It has room again for what it was done with; nothing new is in it.
+    fn plane_was_released(&mut self) {}
+
     /// What a client of the plane is told in words, beside the reason.
     fn words(&self, _reason: Reason) -> Vec<u8> {
         Vec::new()
     }
+
+    // Turns.
+
+    /// What is applied by now is served; commands that are made now still leave in this turn.
+    fn goes_on(&mut self) {}
+
+    /// Commands that had waited since a fast term are in the log: writes have stalled behind them.
+    fn room_since_fast_term(&mut self) {}
+
+    /// This leader has no room, and is about to let another one lead.
+    fn note_transfer_for_room(&mut self) {}
 
     // Entries that are applied.
 

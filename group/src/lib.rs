@@ -44,8 +44,8 @@ mod row;
 
 pub use apply::{AppliedCommand, Split, apply, commands_of};
 pub use carry_out::{
-    apply_entry, apply_some, carry_out, carry_out_all, give_up_late, peer_is_gone, poll_plane,
-    refuse_overdue_reads, serve_ready_reads, submit_to_plane, take_request,
+    apply_entry, carry_out, carry_out_all, end_turn, keep_house, peer_is_gone, poll_plane,
+    serve_ready_reads, take_request,
 };
 pub use driver::{Driven, Driver, ReaderOf};
 pub use effects::Effect;

@@ -186,6 +186,12 @@ impl Driver for Host<'_> {
         self.world.counts.see_many("lineage told", told);
     }
 
+    fn note_transfer_for_room(&mut self) {
+        self.world
+            .counts
+            .see("let another one lead for want of room");
+    }
+
     fn apply_entry(&mut self, entry: &Entry) -> usize {
         let world = &mut *self.world;
         let machine = &world.machines[self.machine];

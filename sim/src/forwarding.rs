@@ -3,7 +3,7 @@
 //! a queue to another replica is never full.
 use crate::machine::{Group, Origin};
 use crate::network::Saying;
-use crate::queue::{MILLISECOND, Nanos};
+use crate::queue::MILLISECOND;
 use crate::world::{Event, World};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::Peer;
@@ -12,9 +12,6 @@ use quorumwire_group::{
     SubmitOutcome, put_in_session,
 };
 use quorumwire_linearizability::history::Operation;
-
-/// How often what has waited for too long is looked for, as in the server.
-const LOOKED_FOR_LATE: Nanos = 20 * MILLISECOND;
 
 /// Something has come from this replica.
 pub fn note_heard(group: &mut Group, from: Peer) {
@@ -135,23 +132,6 @@ impl World {
     pub fn peer_is_gone(&mut self, machine: usize, peer: Peer) {
         self.drive(machine, |group| group.peers.connected.remove(&peer.id));
         group::peer_is_gone(&mut self.host(machine), peer);
-    }
-
-    /// What has waited for too long is given up.
-    pub fn give_up_late(&mut self, machine: usize) {
-        let now = self.now;
-        let Some(process) = &mut self.machines[machine].process else {
-            return;
-        };
-        if now < process.looked_for_late_at + LOOKED_FOR_LATE {
-            return;
-        }
-        process.looked_for_late_at = now;
-        let mut host = self.host(machine);
-        group::give_up_late(&mut host);
-        let late = host.refused;
-        self.counts.see_many("waited for too long", late);
-        self.give_up_pipes(machine);
     }
 
     /// Sends what the group wants sent.

@@ -237,8 +237,8 @@ pub struct Process {
     pub snapshot_retry_at: Option<Nanos>,
     /// A removal of a member that it was asked for and that is not done yet.
     pub removal: Option<Ticket>,
-    /// When it last looked for what has waited for too long.
-    pub looked_for_late_at: Nanos,
+    /// When it last did what it does every now and then.
+    pub kept_house_at: Nanos,
     /// What the checks last saw of it.
     pub seen: LastLook,
 }
@@ -693,7 +693,7 @@ impl Process {
             unreadable_upto: Index(0),
             snapshot_retry_at: None,
             removal: None,
-            looked_for_late_at: 0,
+            kept_house_at: 0,
             seen: LastLook::default(),
         }
     }

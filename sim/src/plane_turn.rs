@@ -75,7 +75,7 @@ impl World {
     }
 
     /// Has the process look at its plane soon, if there is something to see.
-    fn tell_of_news(&mut self, machine: usize) {
+    pub fn tell_of_news(&mut self, machine: usize) {
         let eager = self.plan.settings.wakes_for_all;
         let delay = self.random.between(1, 60) * MICROSECOND;
         let it = &mut self.machines[machine];
@@ -348,28 +348,14 @@ impl World {
         }
     }
 
-    /// Hands over what clients have asked for in this turn.
-    pub fn submit_to_plane(&mut self, machine: usize) {
-        group::submit_to_plane(&mut self.host(machine));
-        self.tell_of_news(machine);
-    }
-
-    /// Frees what this turn was done with.
-    pub fn free_plane(&mut self, machine: usize) {
-        self.drive(machine, |group| {
-            group.release_plane();
-            if group.leads_fast_term() {
-                group.submit_waiting();
-            }
-        });
+    /// Counts a ring that was full.
+    pub fn note_full_ring(&mut self, machine: usize) {
         let plane = self.machines[machine]
             .plane_mut()
             .map(Plane::data_plane_mut);
         if plane.is_some_and(|it| std::mem::take(&mut it.was_full)) {
             self.counts.hit(Class::F30RingFull);
         }
-        self.launch(machine);
-        self.tell_of_news(machine);
     }
 
     /// A plane breaks; its process finds out.

@@ -1,7 +1,7 @@
 //! What a process does with what has arrived: when its group has its turn, and what comes of that.
 use crate::forwarding::note_heard;
 use crate::machine::{Arrival, Group, Process};
-use crate::queue::MILLISECOND;
+use crate::queue::{MILLISECOND, Nanos};
 use crate::random::mix;
 use crate::world::{Event, World};
 use quorumwire_control::{Input, Role};
@@ -9,6 +9,8 @@ use quorumwire_group::{self as group, PeerConnection};
 use quorumwire_wire::Membership;
 use std::time::Duration;
 
+/// How often a process does what it does every now and then, as in the server.
+const HOUSEKEEPING_INTERVAL: Nanos = 20 * MILLISECOND;
 /// One pause in so many is not noticed by the process that stood still.
 const PAUSES_NOT_NOTICED_ONE_IN: u64 = 5;
 
@@ -123,10 +125,8 @@ impl World {
                 | Arrival::PassedOn(..) => {}
             }
         }
-        self.submit_to_plane(machine);
-        self.carry_out_all(machine);
+        self.end_turn(machine);
         self.keep_house(machine);
-        self.free_plane(machine);
         self.plan_ahead(machine);
     }
 
@@ -217,32 +217,37 @@ impl World {
         self.first_entry_made();
     }
 
+    fn end_turn(&mut self, machine: usize) {
+        let awaited = |world: &Self| {
+            let process = world.machines[machine].process.as_ref();
+            process.map(|process| process.group.clock.awaited)
+        };
+        let before = awaited(self);
+        let Ok(()) = group::end_turn(&mut self.host(machine));
+        if awaited(self).is_some_and(|now| Some(now) != before) {
+            self.counts.see("time awaited");
+        }
+        self.note_full_ring(machine);
+        self.tell_of_news(machine);
+    }
+
     /// What is to be done every now and then.
     fn keep_house(&mut self, machine: usize) {
         let now = self.now;
-        self.drive(machine, Group::tick_if_deadline_passed);
-        let awaited = self.drive(machine, |group| {
-            let before = group.clock.awaited;
-            group.tick_if_time_is_awaited();
-            group.clock.awaited != before
-        });
-        if awaited == Some(true) {
-            self.counts.see("time awaited");
-        }
-        if self.drive(machine, Group::transfer_if_full) == Some(true) {
-            self.counts.see("let another one lead for want of room");
-            self.carry_out_all(machine);
-        }
         self.look_at_a_life(machine);
-        self.give_up_late(machine);
         let Some(process) = &mut self.machines[machine].process else {
             return;
         };
-        if process.group.has_backlog() {
-            group::apply_some(&mut self.host(machine));
-            self.carry_out_all(machine);
+        if now < process.kept_house_at + HOUSEKEEPING_INTERVAL {
+            return;
         }
-        group::refuse_overdue_reads(&mut self.host(machine));
+        process.kept_house_at = now;
+        let mut host = self.host(machine);
+        group::keep_house(&mut host);
+        let late = host.refused;
+        self.counts.see_many("waited for too long", late);
+        self.give_up_pipes(machine);
+        self.carry_out_all(machine); // the next turn comes at once
         let limit = self.plan.settings.snapshot_log_bytes;
         let Some(process) = &mut self.machines[machine].process else {
             return;

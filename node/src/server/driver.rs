@@ -104,8 +104,24 @@ impl<S: Service> Driver for Server<S> {
         }
     }
 
+    fn plane_was_released(&mut self) {
+        S::lend_to_plane(&mut self.core);
+    }
+
     fn words(&self, reason: Reason) -> Vec<u8> {
         answers::text(reason, b"")
+    }
+
+    fn goes_on(&mut self) {
+        S::go_on(self);
+    }
+
+    fn room_since_fast_term(&mut self) {
+        self.clients.attend_all();
+    }
+
+    fn note_transfer_for_room(&mut self) {
+        tracing::warn!("the disk takes no writes: handing leadership over");
     }
 
     fn begins_to_apply(&mut self) -> bool {

@@ -328,16 +328,7 @@ impl<S: Service> Server<S> {
     /// What the group at hand does when clients have been looked at.
     fn go_on(&mut self) -> anyhow::Result<()> {
         S::take_in(self);
-        group::apply_some(self);
-        if self.core.group.reads.has_late {
-            group::serve_ready_reads(self);
-        }
-        S::go_on(self);
-        self.core.group.tick_if_time_is_awaited();
-        self.submit_to_plane();
-        group::carry_out_all(self)?;
-        self.free_plane();
-        Ok(())
+        group::end_turn(self)
     }
 
     /// Has clients' requests taken in; before that, answers what others have just confirmed.
@@ -443,11 +434,8 @@ impl<S: Service> Server<S> {
         let now = self.core.group.now;
         self.note_lineage();
         self.tell_divergence();
-        self.core.group.tick_if_deadline_passed();
         self.core.watch_commits_and_clock();
-        group::refuse_overdue_reads(self);
-        self.transfer_if_disk_full();
-        group::give_up_late(self);
+        group::keep_house(self);
         S::housekeeping(self);
         self.give_states();
         if std::mem::take(&mut self.core.group.stalled) {

@@ -1,39 +1,12 @@
-//! A server's turn with its data plane: what has come out of it goes to consensus, what clients want goes
-//! in, and consensus starts and stops it.
+//! A server and its data plane: consensus starts and stops it, people give it other keys.
 use super::core::Core;
 use super::plane::{Hosting, Plane};
 use super::service::Service;
 use super::{Server, alike, clock};
 use quorumwire_control::{Engage, Input, LeaveReason};
-use quorumwire_group as group;
 use quorumwire_interfaces::Registers;
 
 impl<S: Service> Server<S> {
-    /// Hands over what clients have asked for in this turn.
-    pub fn submit_to_plane(&mut self) {
-        let waited = self.core.group.waits_since_fast_term();
-        group::submit_to_plane(self);
-        if waited && !self.core.group.waits_since_fast_term() {
-            self.clients.attend_all(); // writes have stalled behind these
-        }
-    }
-
-    /// Frees what this turn was done with: at its end, because until the next one a full ring would take
-    /// nothing.
-    pub fn free_plane(&mut self) {
-        let core = &mut self.core;
-        if core.group.plane.is_none() {
-            return;
-        }
-        core.group.release_plane();
-        S::lend_to_plane(core);
-        // At once: in the next turn clients of the plane could have taken the room, turn after turn.
-        if core.group.leads_fast_term() {
-            core.group.submit_waiting();
-        }
-        core.tell_plane_error();
-    }
-
     /// Takes the secret file in again.
     pub fn reload_keys(&mut self) {
         let Some((plane, hosting)) = self.core.hosted() else {

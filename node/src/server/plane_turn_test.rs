@@ -8,7 +8,7 @@ use crate::server::plane::plane_options;
 use crate::server::start::tests::Alone as Host;
 use bytes::Bytes;
 use quorumwire_control::{Config, Now, Output, Peer, PersistedState, Replica, Role};
-use quorumwire_group::Gate;
+use quorumwire_group::{self as group, Gate};
 use quorumwire_interfaces::{
     Answer, Application as _, Command, CounterSink, DataPlane, Endpoint, EntryKind, GroupId,
     Incarnation, Index, Leave, Limits, Lineage, LogTime, Offload, PlaneEntry, PlaneError,

@@ -1,5 +1,4 @@
-//! Stopping without losing anything: answer what was taken on, hand leadership over, say goodbye. A
-//! leader whose disk is full lets another one lead, too.
+//! Stopping without losing anything: answer what was taken on, hand leadership over, say goodbye.
 use super::Server;
 use super::administration::Waiting;
 use super::core::Core;
@@ -65,13 +64,6 @@ impl<S: Service> Server<S> {
             group::carry_out_all(self)?;
         }
         Ok(true)
-    }
-
-    /// A leader that cannot store lets another one lead if the others can.
-    pub fn transfer_if_disk_full(&mut self) {
-        if self.core.group.transfer_if_full() {
-            tracing::warn!("the disk takes no writes: handing leadership over");
-        }
     }
 
     fn has_other_voters(&self) -> bool {

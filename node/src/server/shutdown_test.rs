@@ -95,7 +95,7 @@ fn leader_behind_the_others() -> Core {
 fn hands_over(server: &mut Server, later: Duration) -> bool {
     server.core.group.now.0 += later;
     let before = server.core.group.next_ticket();
-    server.transfer_if_disk_full();
+    server.core.group.transfer_if_full();
     server.core.group.next_ticket().0 - before.0 > 1
 }
 
