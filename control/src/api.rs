@@ -459,6 +459,12 @@ pub enum Refusal {
     /// The request makes no sense; the text says why and what would.
     #[error("{0}")]
     Invalid(String),
+    /// Whom the change takes in is not connected. Who was started a moment ago will be.
+    #[error("replica {id} is not connected; start it first, with the leader in its option members")]
+    NotConnected {
+        /// Whom it takes in.
+        id: ReplicaId,
+    },
     /// It was begun, and did not come to an end in time or before this replica's leadership did.
     #[error(
         "begun, and not known to be done: leadership moved, or it took too long; it may still take effect"

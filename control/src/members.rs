@@ -1,7 +1,7 @@
 //! The memberships in the log, newest in force at once; and what a wished-for change makes of one.
 //! Does not append or count anything.
 use crate::mutants::mutant;
-use crate::{MemberChange, Peer};
+use crate::{MemberChange, Peer, Refusal};
 use quorumwire_interfaces::{Incarnation, Index, Lineage, ReplicaId};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use quorumwire_wire::{Member, MemberRole, Membership};
@@ -104,13 +104,13 @@ pub(crate) const fn majority_of(voter_count: usize) -> usize {
     voter_count / 2 + 1
 }
 
-/// What the change makes of the membership, or why it makes no sense. `connected` tells the life in
+/// What the change makes of the membership, or why it is refused. `connected` tells the life in
 /// which a replica is connected now.
 pub(crate) fn changed(
     membership: &Membership,
     change: &MemberChange,
     connected: impl Fn(ReplicaId) -> Option<Incarnation>,
-) -> Result<Membership, String> {
+) -> Result<Membership, Refusal> {
     let mut next = membership.clone();
     match change {
         MemberChange::Add {
@@ -122,20 +122,20 @@ pub(crate) fn changed(
             room_for_voter(membership, false)?;
             let member = member_mut(&mut next, *id)?;
             if member.role == MemberRole::Voter {
-                return Err(format!("replica {id} is a voter already"));
+                return invalid(format!("replica {id} is a voter already"));
             }
             member.role = MemberRole::Voter;
         }
         MemberChange::Remove(id) => {
             let role = member_mut(&mut next, *id)?.role;
             if role == MemberRole::Voter && membership.voters().count() == 1 {
-                return Err(format!("replica {id} is the last voter"));
+                return invalid(format!("replica {id} is the last voter"));
             }
             next.members.retain(|member| member.id != *id);
         }
         MemberChange::Quorum(quorum) => {
             if membership.quorum == *quorum {
-                return Err("that quorum is in force already".into());
+                return invalid("that quorum is in force already");
             }
             next.quorum = *quorum;
         }
@@ -143,11 +143,11 @@ pub(crate) fn changed(
             let member = member_mut(&mut next, peer.id)?;
             if peer_of(member) != *peer && !mutant("move-of-another-life") {
                 let id = peer.id;
-                return Err(format!("another life of replica {id} is the member"));
+                return invalid(format!("another life of replica {id} is the member"));
             }
             fits_address(peer_address)?;
             if member.peer_address == *peer_address {
-                return Err(format!("replica {} is there already", peer.id));
+                return invalid(format!("replica {} is there already", peer.id));
             }
             member.peer_address.clone_from(peer_address);
         }
@@ -155,9 +155,9 @@ pub(crate) fn changed(
     Ok(next)
 }
 
-fn fits_address(peer_address: &str) -> Result<(), String> {
+fn fits_address(peer_address: &str) -> Result<(), Refusal> {
     if peer_address.len() > ADDRESS_BYTES_MAX {
-        return Err(format!("an address has at most {ADDRESS_BYTES_MAX} bytes"));
+        return invalid(format!("an address has at most {ADDRESS_BYTES_MAX} bytes"));
     }
     Ok(())
 }
@@ -185,25 +185,23 @@ fn add(
     role: MemberRole,
     peer_address: &str,
     connected: Option<Incarnation>,
-) -> Result<(), String> {
+) -> Result<(), Refusal> {
     if next.member(id).is_some() {
-        return Err(format!("replica {id} is a member already"));
+        return invalid(format!("replica {id} is a member already"));
     }
     match role {
         MemberRole::Voter => {
-            return Err("a new member begins as a learner, or as joining to vote later".into());
+            return invalid("a new member begins as a learner, or as joining to vote later");
         }
         MemberRole::Joining => room_for_voter(next, true)?,
         MemberRole::Learner => {}
     }
     if next.members.len() >= MEMBERS_MAX {
-        return Err(format!("at most {MEMBERS_MAX} members"));
+        return invalid(format!("at most {MEMBERS_MAX} members"));
     }
     fits_address(peer_address)?;
     let Some(incarnation) = connected else {
-        return Err(format!(
-            "replica {id} is not connected; start it first, with the leader in its option members"
-        ));
+        return Err(Refusal::NotConnected { id });
     };
     let place = next.members.partition_point(|member| member.id < id);
     next.members.insert(
@@ -218,7 +216,7 @@ fn add(
     Ok(())
 }
 
-fn room_for_voter(membership: &Membership, with_joining: bool) -> Result<(), String> {
+fn room_for_voter(membership: &Membership, with_joining: bool) -> Result<(), Refusal> {
     let count = membership
         .members
         .iter()
@@ -229,17 +227,21 @@ fn room_for_voter(membership: &Membership, with_joining: bool) -> Result<(), Str
         })
         .count();
     if count >= VOTERS_MAX {
-        return Err(format!("at most {VOTERS_MAX} voters"));
+        return invalid(format!("at most {VOTERS_MAX} voters"));
     }
     Ok(())
 }
 
-fn member_mut(membership: &mut Membership, id: ReplicaId) -> Result<&mut Member, String> {
+fn member_mut(membership: &mut Membership, id: ReplicaId) -> Result<&mut Member, Refusal> {
     membership
         .members
         .iter_mut()
         .find(|member| member.id == id)
-        .ok_or_else(|| format!("replica {id} is not a member"))
+        .ok_or_else(|| Refusal::Invalid(format!("replica {id} is not a member")))
+}
+
+fn invalid<T>(why: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::Invalid(why.into()))
 }
 
 #[cfg(test)]

@@ -52,8 +52,7 @@ impl Replica {
         if let MemberChange::Promote(id) = change {
             self.check_caught_up(*id)?;
         }
-        let next = changed(self.members.current(), change, |id| self.connected(id))
-            .map_err(Refusal::Invalid)?;
+        let next = changed(self.members.current(), change, |id| self.connected(id))?;
         if !self.hears_quorum_of(&next) {
             return Err(Refusal::Invalid(
                 "too few of the voters that would remain have been heard lately; the group would \

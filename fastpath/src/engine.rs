@@ -533,7 +533,16 @@ impl<P: RegisterStore> Engine<P> {
     ) {
         let previous_term = match Kind::from_byte(from.kind) {
             Some(Kind::Append) => from.previous_term,
-            _ => outcome.header.previous_term,
+            Some(
+                Kind::Request
+                | Kind::AppendOk
+                | Kind::Retransmit
+                | Kind::Heartbeat
+                | Kind::HeartbeatOk
+                | Kind::Answer
+                | Kind::Forward,
+            )
+            | None => outcome.header.previous_term,
         };
         let entry = EntryHead {
             index: outcome.index,

@@ -76,7 +76,15 @@ impl Signing {
         let command = match Kind::from_byte(header.kind) {
             Some(Kind::Forward) => payload.get(ORIGIN_BYTES..).ok_or(Reason::Malformed)?,
             Some(Kind::Request) => payload,
-            _ => return Ok((header, payload)),
+            Some(
+                Kind::Append
+                | Kind::AppendOk
+                | Kind::Retransmit
+                | Kind::Heartbeat
+                | Kind::HeartbeatOk
+                | Kind::Answer,
+            )
+            | None => return Ok((header, payload)),
         };
         if header.payload_crc32c != checksum(command) && !mutant("checksum-not-looked-at") {
             return Err(Reason::Checksum);

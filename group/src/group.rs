@@ -341,9 +341,12 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
                 SubmitOutcome::NoRoom
             }
             Err(Refusal::NotLeader { .. }) => SubmitOutcome::Refused(Reason::NotLeader),
-            Err(Refusal::ChangeInProgress | Refusal::Invalid(_) | Refusal::TimedOut) => {
-                SubmitOutcome::Refused(Reason::Busy)
-            }
+            Err(
+                Refusal::ChangeInProgress
+                | Refusal::Invalid(_)
+                | Refusal::NotConnected { .. }
+                | Refusal::TimedOut,
+            ) => SubmitOutcome::Refused(Reason::Busy),
         }
     }
 

@@ -399,15 +399,67 @@ pub use metrics::documentation as metrics_documentation;
 pub struct ErrorBody {
     /// What went wrong, in words.
     pub error: String,
+    /// The same for programs, where it says more than the status does. Earlier versions have none.
+    #[serde(default)]
+    pub code: Option<ErrorCode>,
     /// Who leads, if the leader is needed and known.
     pub leader: Option<u16>,
     /// Where the leader serves HTTP, if known.
     pub leader_http: Option<String>,
 }
 
+/// Why a replica has not carried out what it was asked for.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// Another replica leads.
+    NotLeader,
+    /// A limit is reached.
+    Busy,
+    /// The data plane takes commands now.
+    FastTerm,
+    /// Leadership is being handed over.
+    Transferring,
+    /// Another change of the members is under way.
+    ChangeInProgress,
+    /// The request makes no sense.
+    Invalid,
+    /// Whom the change takes in is not connected, or not yet.
+    NotConnected,
+    /// It was begun, and may still take effect.
+    TimedOut,
+    /// Something outside failed, such as the disk.
+    Failed,
+    /// The replica does not answer.
+    Unavailable,
+    /// One that a later version has.
+    #[serde(other)]
+    Other,
+}
+
+impl From<&AdminError> for ErrorCode {
+    fn from(error: &AdminError) -> Self {
+        match error {
+            AdminError::Refused(refusal) => match refusal {
+                Refusal::NotLeader { .. } => Self::NotLeader,
+                Refusal::Busy { .. } => Self::Busy,
+                Refusal::FastTerm => Self::FastTerm,
+                Refusal::Transferring => Self::Transferring,
+                Refusal::ChangeInProgress => Self::ChangeInProgress,
+                Refusal::Invalid(_) => Self::Invalid,
+                Refusal::NotConnected { .. } => Self::NotConnected,
+                Refusal::TimedOut => Self::TimedOut,
+            },
+            AdminError::Failed(_) => Self::Failed,
+            AdminError::Unavailable => Self::Unavailable,
+        }
+    }
+}
+
 fn plain_error(status: StatusCode, error: &str) -> Response {
     let body = ErrorBody {
         error: error.to_owned(),
+        code: None,
         leader: None,
         leader_http: None,
     };
@@ -699,6 +751,7 @@ async fn carried_out<T>(
     let status = status_of(&error);
     let mut body = ErrorBody {
         error: error.to_string(),
+        code: Some(ErrorCode::from(&error)),
         leader: None,
         leader_http: None,
     };
@@ -720,7 +773,7 @@ fn status_of(error: &AdminError) -> StatusCode {
             Refusal::FastTerm | Refusal::Transferring | Refusal::ChangeInProgress => {
                 StatusCode::CONFLICT
             }
-            Refusal::Invalid(_) => StatusCode::BAD_REQUEST,
+            Refusal::Invalid(_) | Refusal::NotConnected { .. } => StatusCode::BAD_REQUEST,
             Refusal::Busy { .. } | Refusal::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
         },
         AdminError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -372,16 +372,19 @@ fn a_large_body_is_refused() {
 
 #[test]
 fn refusals_have_their_status() {
+    let (nonsense, id) = ("no such member".to_owned(), ReplicaId(9));
     let refusals = [
-        (Refusal::Busy { limit: "x" }.into(), 503),
-        (Refusal::Transferring.into(), 409),
-        (Refusal::ChangeInProgress.into(), 409),
-        (Refusal::Invalid("no such member".to_owned()).into(), 400),
-        (Refusal::TimedOut.into(), 503),
-        (AdminError::Failed("disk".to_owned()), 500),
-        (AdminError::Unavailable, 503),
+        (Refusal::Busy { limit: "x" }.into(), 503, "busy"),
+        (Refusal::FastTerm.into(), 409, "fast_term"),
+        (Refusal::Transferring.into(), 409, "transferring"),
+        (Refusal::ChangeInProgress.into(), 409, "change_in_progress"),
+        (Refusal::Invalid(nonsense).into(), 400, "invalid"),
+        (Refusal::NotConnected { id }.into(), 400, "not_connected"),
+        (Refusal::TimedOut.into(), 503, "timed_out"),
+        (AdminError::Failed("disk".to_owned()), 500, "failed"),
+        (AdminError::Unavailable, 503, "unavailable"),
     ];
-    for (error, expected) in refusals {
+    for (error, expected, code) in refusals {
         let text = error.to_string();
         let served = serve(Some(report()), Err(error));
         let answers = [
@@ -392,9 +395,20 @@ fn refusals_have_their_status() {
         ];
         for (status, body) in answers {
             assert_eq!(status, expected, "{body}");
-            assert!(body.contains(&text), "{body}");
+            let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(body["error"], text);
+            assert_eq!(body["code"], code);
         }
     }
+}
+
+#[test]
+fn errors_of_other_versions_are_read() {
+    let code = |text| serde_json::from_str::<super::ErrorBody>(text).unwrap().code;
+    let before = r#"{"error":"no","leader":null,"leader_http":null}"#;
+    assert_eq!(code(before), None);
+    let later = r#"{"error":"no","code":"too_cold","leader":null,"leader_http":null}"#;
+    assert_eq!(code(later), Some(super::ErrorCode::Other));
 }
 
 #[test]
@@ -404,6 +418,7 @@ fn who_is_not_the_leader_says_who_is() {
         let (status, body) = served.post("/v1/transfer", "{}");
         let body: super::ErrorBody = serde_json::from_str(&body).unwrap();
         assert_eq!((status, body.leader), (421, Some(2)));
+        assert_eq!(body.code, Some(super::ErrorCode::NotLeader));
         assert_eq!(body.leader_http.as_deref(), Some("127.0.0.1:2"));
     }
 }

@@ -210,10 +210,12 @@ impl World {
                     self.counts.see(outcome);
                 }
                 // The answer of a forwarded Redis read has no number for a cas.
-                let value = match (asked.operation, answer) {
-                    (Operation::Get, Answer::Value(Some(value))) => Some(value),
-                    _ => None,
-                };
+                let value =
+                    if let (Operation::Get, Answer::Value(value)) = (asked.operation, answer) {
+                        value
+                    } else {
+                        None
+                    };
                 let saw = value.filter(|_| unique > 0);
                 self.clients[client].saw = saw.map(|value| (asked.key, value, unique));
             }

@@ -233,6 +233,7 @@ fn refused(address: &str, mut response: Response<ureq::Body>) -> AskError {
     let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX);
     let mut body: ErrorBody = body.read_json().unwrap_or_else(|_| ErrorBody {
         error: format!("HTTP status {status}"),
+        code: None,
         leader: None,
         leader_http: None,
     });

@@ -10,7 +10,7 @@ use super::view::{
 use anyhow::{Context as _, bail};
 use quorumwire_node::options::reachable_argument;
 use quorumwire_node::report::{MemberReport, Report};
-use quorumwire_ops::http::MembersRequest;
+use quorumwire_ops::http::{ErrorCode, MembersRequest};
 use serde_json::Value;
 use std::process::ExitCode;
 use std::thread;
@@ -182,7 +182,7 @@ fn few_voters(leader: &Report) -> Option<&'static str> {
 /// A replica that was started a moment ago takes a moment to connect.
 fn is_not_connected_yet(error: &AskError) -> bool {
     match error {
-        AskError::Refused { body, .. } => body.error.contains("is not connected"),
+        AskError::Refused { body, .. } => body.code == Some(ErrorCode::NotConnected),
         AskError::Unreachable { .. } | AskError::Barred { .. } | AskError::Unanswered { .. } => {
             false
         }
@@ -268,6 +268,27 @@ fn how_far(leader: &Report, id: u16) -> String {
 mod tests {
     use super::*;
     use quorumwire_node::report::FollowerReport;
+    use quorumwire_ops::http::ErrorBody;
+
+    #[test]
+    fn only_who_is_not_connected_is_waited_for() {
+        let refused = |code| AskError::Refused {
+            address: String::new(),
+            status: 400,
+            body: ErrorBody {
+                error: "replica 3 is not connected".to_owned(),
+                code,
+                leader: None,
+                leader_http: None,
+            },
+        };
+        assert!(is_not_connected_yet(&refused(Some(
+            ErrorCode::NotConnected
+        ))));
+        for other in [None, Some(ErrorCode::Invalid), Some(ErrorCode::Other)] {
+            assert!(!is_not_connected_yet(&refused(other)), "{other:?}");
+        }
+    }
 
     #[test]
     fn it_is_said_that_few_voters_are_left() {

@@ -65,7 +65,15 @@ impl Engine<Memory> {
                     ReplyAddress::Packet(origin)
                 }),
                 Some(Kind::Request) => Some(ReplyAddress::Packet(packet.from)),
-                _ => None,
+                Some(
+                    Kind::Append
+                    | Kind::AppendOk
+                    | Kind::Retransmit
+                    | Kind::Heartbeat
+                    | Kind::HeartbeatOk
+                    | Kind::Answer,
+                )
+                | None => None,
             };
             self.store(&packet.header, outcome, command, asked_by);
         }
@@ -227,22 +235,31 @@ impl<P: RegisterStore> Engine<P> {
 
     /// Tells the host of a packet that the step left to software, if it is one that software can use.
     fn hand_over(&mut self, packet: &Packet<'_>, reason: Reason, sink: Sink<'_>) {
-        match (packet.kind(), reason) {
-            (Some(Kind::Request), Reason::Off | Reason::Malformed)
-                if is_a_clients(&packet.header) || mutant("handed-over-though-no-clients") =>
-            {
-                self.hand_over_request(packet, packet.from, packet.payload, sink);
+        match packet.kind() {
+            Some(Kind::Request) => {
+                let is_for_it = matches!(reason, Reason::Off | Reason::Malformed);
+                let is_a_clients =
+                    || is_a_clients(&packet.header) || mutant("handed-over-though-no-clients");
+                if is_for_it && is_a_clients() {
+                    self.hand_over_request(packet, packet.from, packet.payload, sink);
+                }
             }
-            (Some(Kind::Forward), Reason::Off) if !is_for_hosts_only(&packet.header) => {
-                if let Some((origin, payload)) = split_origin(packet.payload) {
+            Some(Kind::Forward) => {
+                let is_for_it = reason == Reason::Off && !is_for_hosts_only(&packet.header);
+                if is_for_it && let Some((origin, payload)) = split_origin(packet.payload) {
                     self.hand_over_request(packet, origin, payload, sink);
                 }
             }
-            (Some(Kind::Retransmit), Reason::BehindRing) => {
-                sink(PlaneEvent::Behind(packet.header.sender));
+            Some(Kind::Retransmit) => {
+                if reason == Reason::BehindRing {
+                    sink(PlaneEvent::Behind(packet.header.sender));
+                }
             }
             // The host has no use for the others; each is counted already, by its reason.
-            _ => {}
+            Some(
+                Kind::Append | Kind::AppendOk | Kind::Heartbeat | Kind::HeartbeatOk | Kind::Answer,
+            )
+            | None => {}
         }
     }
 

@@ -3,9 +3,6 @@ use crate::server::security::say_tls;
 use quorumwire_interfaces::{Counter, CounterSink};
 use quorumwire_kv::{RefusalCounters, WhyRefused};
 
-/// How an answer to a Redis client ends that says so.
-const NOT_SERVED: &[u8] = b"is not served: see `quorumwire status` and the metrics\r\n";
-
 /// All together, whatever the reason.
 const ALL: Counter = Counter {
     name: "client_requests_refused",
@@ -21,13 +18,6 @@ impl Refusals {
         self.0.count(why);
         if why == WhyRefused::Tls {
             say_tls();
-        }
-    }
-
-    /// Counts what is answered so, if that says that a command which Redis has is not served.
-    pub fn count_if_not_served(&mut self, answer: &[u8]) {
-        if answer.starts_with(b"-ERR ") && answer.ends_with(NOT_SERVED) {
-            self.count(WhyRefused::NotServed);
         }
     }
 

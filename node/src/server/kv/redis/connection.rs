@@ -64,13 +64,10 @@ pub fn take(
             answer(connection, out);
         }
         _ => {
-            at_once(
-                (front.last_saved_s, core.group.applied),
-                resp,
-                words,
-                &mut out,
-            );
-            core.service.counters.refused.count_if_not_served(&out);
+            let at = (front.last_saved_s, core.group.applied);
+            if let Err(why) = at_once(at, resp, words, &mut out) {
+                core.service.counters.refused.count(why);
+            }
             answer(connection, out);
         }
     }
@@ -116,13 +113,14 @@ fn look(core: &mut Core, connection: &mut Connection, ask: ServerQuestion) -> bo
     connection.slots.writes() == 0 && push(core, connection, ask)
 }
 
-/// What needs little but the command: when a snapshot was taken, and what is applied.
+/// What needs little but the command: when a snapshot was taken, and what is applied. An error has its
+/// answer, too, and is to be counted.
 fn at_once(
     (last_saved_s, applied): (u64, Index),
     resp: Resp,
     words: &Words<'_>,
     out: &mut Vec<u8>,
-) {
+) -> Result<(), WhyRefused> {
     let small = |place| words.get(place).map(<[u8]>::to_ascii_lowercase);
     let name = small(0).unwrap_or_default();
     let what = small(1).unwrap_or_default();
@@ -148,8 +146,12 @@ fn at_once(
         b"readonly" | b"readwrite" => {
             reply::error(out, b"ERR This instance has cluster support disabled");
         }
-        _ => not_served(&name, &what, out),
+        _ => {
+            not_served(&name, &what, out);
+            return Err(WhyRefused::NotServed);
+        }
     }
+    Ok(())
 }
 
 fn not_served(name: &[u8], what: &[u8], out: &mut Vec<u8>) {
