@@ -3,13 +3,14 @@
 //! simulator run this very code; what differs between them is their [`Driver`].
 use crate::apply::AppliedCommand;
 use crate::driver::{Driven, Driver};
-use crate::forwarding::{FollowerCommand, FollowerRequest, ForwardResult};
+use crate::forwarding::{FollowerCommand, FollowerRequest};
+use crate::forwards::ForwardResult;
 use crate::group::{Group, SubmitOutcome};
 use crate::passed_on::{AnswerKind, ForwardKind};
-use crate::plane_turn::PlaneClient;
 use crate::proposals::Proposal;
-use crate::reads::{FollowerRead, Reader, Ungranted};
+use crate::requester::PlaneClient;
 use crate::requester::{AnswerTo, Follower, Requester};
+use crate::waiting::{FollowerRead, Reader, Ungranted};
 use bytes::Bytes;
 use quorumwire_control::{Entry, Input, Output, Peer, Refusal, RoleChange, Ticket};
 use quorumwire_interfaces::{Index, Reason};

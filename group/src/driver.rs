@@ -1,13 +1,14 @@
 //! Who drives a group: the server, or a simulated process. A group sees no disk, no connection and no clock;
 //! what is to be done with these, it has done by its driver. What is done, and in which order, `carry_out`
 //! says, once for all of them.
-use crate::forwarding::ForwardResult;
+use crate::apply::AppliedCommand;
+use crate::forwards::ForwardResult;
 use crate::group::Group;
 use crate::passed_on::AnswerKind;
 use crate::proposals::Proposal;
-use crate::reads::FollowerRead;
 use crate::requester::Requester;
-use crate::{AppliedCommand, carry_out};
+use crate::waiting::FollowerRead;
+
 use bytes::Bytes;
 use quorumwire_control::{
     Engage, Entry, HardState, LeaveReason, Message, Output, Peer, Refusal, RoleChange, Ticket,
@@ -42,15 +43,13 @@ pub trait Driver: Sized {
         self.group().map(what)
     }
 
-    /// Carries out one thing that consensus wants: by [`carry_out`](carry_out::carry_out()), and whatever
-    /// there is to see before and after.
+    /// Carries out one thing that consensus wants: by [`carry_out`](crate::carry_out()), with whatever there
+    /// is to see before and after.
     ///
     /// # Errors
     ///
     /// If the log cannot be written.
-    fn carry_out(&mut self, output: Output) -> Result<(), Self::Error> {
-        carry_out::carry_out(self, output)
-    }
+    fn carry_out(&mut self, output: Output) -> Result<(), Self::Error>;
 
     // What a group is made of lies outside of it.
 
@@ -142,11 +141,9 @@ pub trait Driver: Sized {
         true
     }
 
-    /// Applies an entry, by [`apply_entry`](carry_out::apply_entry), and whatever there is to see before
-    /// and after; how many commands it held.
-    fn apply_entry(&mut self, entry: &Entry) -> usize {
-        carry_out::apply_entry(self, entry)
-    }
+    /// Applies an entry, by [`apply_entry`](crate::apply_entry), with whatever there is to see before and
+    /// after; how many commands it held.
+    fn apply_entry(&mut self, entry: &Entry) -> usize;
 
     /// No more is applied for now.
     fn ends_applying(&mut self) {}

@@ -1,11 +1,12 @@
 //! What a follower waits for, and for how long; and which answers it takes.
 use super::*;
 use crate::effects::Effect;
+use crate::forwards::{Forwards, Succession};
 use crate::group::tests::{HEARTBEAT, One, Who, one_of};
 use crate::passed_on::GroupMessage;
 use crate::peers::PeerConnection;
 use quorumwire_control::{Input, Output, Promise, Role};
-use quorumwire_interfaces::{Incarnation, Index};
+use quorumwire_interfaces::{Incarnation, Index, ReplicaId};
 
 const PATIENCE: Duration = Duration::from_millis(400);
 

@@ -1,13 +1,13 @@
 //! The group itself: what it is made of, writes into its log, and when a read may be answered.
+use crate::clocks::{LeaderClock, Overdue, WallClock};
 use crate::effects::Effect;
-use crate::forwarding::Forwards;
-use crate::log_time::{LeaderClock, Overdue, WallClock};
+use crate::forwards::Forwards;
 use crate::mutants::mutant;
 use crate::peers::Peers;
 use crate::plane::Plane;
 use crate::proposals::{Proposal, Proposals, Settlement};
-use crate::reads::Reads;
 use crate::requester::Requester;
+use crate::waiting::Reads;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
     Entry, Input, Now, Output, Peer, Refusal, Replica, Role, SnapshotMeta, put_payload, record_kind,

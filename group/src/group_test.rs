@@ -1,7 +1,7 @@
 //! A group of one without a plane, whose state machine answers each command with its bytes.
 use super::*;
-use crate::plane_turn::PlaneClient;
 use crate::requester::Follower;
+use crate::requester::PlaneClient;
 use quorumwire_control::{Config, Entry, Peer, PersistedState};
 use quorumwire_interfaces::{Applied, Frozen, Incarnation, Lineage, ReplicaId};
 use quorumwire_sessions::Outcome;

@@ -9,12 +9,16 @@
 //! | `requester` | who asks, and the name of a request that was passed on |
 //! | `order` | what may be done with the requests of one client, which are carried out in the order sent |
 //! | `row` | the requests of one client that wait, and how far the reads among them are |
+//! | `forwards` | what was passed on to leaders, and whom each answer is for |
 //! | `forwarding` | what a follower passes on to the leader, and what that does with it |
 //! | `passed_on` | the messages of that |
-//! | `reads` | reads that wait: for a round, for entries to be applied, for time |
+//! | `waiting` | the reads that wait: for a round, for entries to be applied, for time |
+//! | `reads` | how a read comes to wait, and when it may go on |
 //! | `peers` | the connections to other replicas, as a group is shown them |
 //! | `effects` | what is to be sent |
+//! | `sending` | how that comes about |
 //! | `apply` | what an entry does to the state machine, command by command, and whom it settles |
+//! | `clocks` | what a leader tells the log's time by |
 //! | `log_time` | the log's time as a leader tells it |
 //! | `plane` | the data plane as its group sees it: what waits for it, what it has brought |
 //! | `plane_turn` | what the plane has goes to consensus, what clients want goes into the plane |
@@ -26,9 +30,11 @@
 //! [`carry_out_all`] do the rest.
 mod apply;
 mod carry_out;
+mod clocks;
 mod driver;
 mod effects;
 mod forwarding;
+mod forwards;
 mod group;
 mod log_time;
 mod mutants;
@@ -41,19 +47,22 @@ mod proposals;
 mod reads;
 mod requester;
 mod row;
+mod sending;
+mod waiting;
 
 pub use apply::{AppliedCommand, Split, apply, commands_of};
 pub use carry_out::{
     apply_entry, carry_out, carry_out_all, end_turn, keep_house, peer_is_gone, poll_plane,
     serve_ready_reads, take_request,
 };
+pub use clocks::{LeaderClock, Overdue};
 pub use driver::{Driven, Driver, ReaderOf};
 pub use effects::Effect;
-pub use forwarding::{
-    Forward, ForwardCounters, ForwardResult, Forwards, LateRequest, REQUEST_TIMEOUT, put_in_session,
+pub use forwarding::put_in_session;
+pub use forwards::{
+    Forward, ForwardCounters, ForwardResult, Forwards, LateRequest, REQUEST_TIMEOUT,
 };
 pub use group::{Gate, Group, SubmitOutcome, TRANSFER_FULL_INTERVAL};
-pub use log_time::{LeaderClock, Overdue};
 pub use order::{BeginRead, ReadState};
 pub use passed_on::{AnswerKind, ForwardKind, GroupMessage, PassedOn};
 pub use peers::{DroppedMessages, PeerConnection, Peers, QUEUE_BYTES_MAX};
@@ -61,8 +70,7 @@ pub use plane::{
     AnswerTooLong, Plane, PlaneCounters, PlaneEntry, PlaneOptions, PlaneOutput, QUESTIONS_MAX,
     Question, Request, Submission,
 };
-pub use plane_turn::PlaneClient;
 pub use proposals::{Proposal, Proposals, Settlement};
-pub use reads::{FollowerRead, ReadCounters, Reader, Reads};
-pub use requester::{AnswerTo, Follower, RequestId, Requester};
+pub use requester::{AnswerTo, Follower, PlaneClient, RequestId, Requester};
 pub use row::{FirstRead, Ordered, Row};
+pub use waiting::{FollowerRead, ReadCounters, Reader, Reads};

@@ -1,11 +1,12 @@
 //! The log's time as a leader tells it: which ticks it puts into the log, and when. What a tick does is
 //! the state machine's business.
+use crate::clocks::{LeaderClock, Overdue, WallClock};
 use crate::group::Group;
 use crate::mutants::mutant;
 use crate::requester::Requester;
 use bytes::BytesMut;
 use quorumwire_control::{LogClock, Now};
-use quorumwire_interfaces::{Application, DataPlane, Index, LogTime, Term};
+use quorumwire_interfaces::{Application, DataPlane, Index, LogTime};
 use quorumwire_wire::{RecordKind, Tick};
 use std::time::Duration;
 
@@ -16,63 +17,6 @@ const TICK_INTERVAL: Duration = Duration::from_millis(10);
 const STANDSTILL: Duration = Duration::from_secs(1);
 /// The same where this replica's disk is full: the others may have room.
 const STANDSTILL_FULL: Duration = Duration::from_millis(100);
-
-/// The log's time as this leader tells it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LeaderClock {
-    /// What it tells the time of.
-    pub term: Term,
-    time: LogClock,
-    last_tick: Option<Now>,
-    /// Index of the last tick proposed because something's time had come.
-    pub barrier: Index,
-    /// When that was.
-    barrier_since: Now,
-    /// Index of the last tick proposed because something applied counts from it.
-    pub awaited: Index,
-}
-
-/// The time of day, as it was last read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WallClock {
-    /// Since 1970.
-    shown: Duration,
-    at: Now,
-}
-
-impl WallClock {
-    pub(crate) const fn read(now: Now, shown: Duration) -> Self {
-        Self { shown, at: now }
-    }
-
-    /// What it shows now, if nobody has set it since.
-    fn at(self, now: Now) -> Duration {
-        self.shown + now.0.saturating_sub(self.at.0)
-    }
-}
-
-impl LeaderClock {
-    /// By how much the log's time is ahead of the wall clock.
-    #[must_use]
-    pub fn ahead_ms(&self, now: Now) -> i64 {
-        self.time.ahead_ms(now)
-    }
-
-    /// The log's time does not come to this before then, in time since the system was started.
-    #[must_use]
-    pub fn earliest(&self, time: LogTime) -> Duration {
-        self.time.earliest(time.0).0
-    }
-}
-
-/// What becomes of a read whose answer only the log's time decides.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Overdue {
-    /// It waits for this entry.
-    Until(Index),
-    /// The log's time stands still.
-    Refused,
-}
 
 impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// What a term begins with if we lead it; called before anything is done as its leader.

@@ -1,8 +1,8 @@
 //! The data plane as its group sees it: what waits to be submitted, what it has stored (as log records), and
 //! where the planes of the other replicas are. Consensus decides when it is engaged.
 use crate::mutants::mutant;
-use crate::plane_turn::PlaneClient;
 use crate::proposals::{Proposal, Proposals};
+use crate::requester::PlaneClient;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use quorumwire_control::{Engage, NextEntry, Now, WaitingCommand, append_record, next_entries};
 use quorumwire_interfaces::{

@@ -3,24 +3,12 @@
 use crate::group::{Group, SubmitOutcome};
 use crate::mutants::mutant;
 use crate::plane::{Plane, PlaneOutput, Request, Submission};
-use crate::requester::Requester;
+use crate::requester::{PlaneClient, Requester};
 use bytes::BytesMut;
 use quorumwire_control::{Input, put_payload, record_kind};
 use quorumwire_interfaces::{
     Answer, Application, Command, DataPlane, Index, PlaneError, Reason, Registers,
 };
-use std::net::SocketAddr;
-
-/// A client that asked through the plane, and what it asked.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct PlaneClient {
-    /// Where it is.
-    pub from: SocketAddr,
-    /// Its session.
-    pub session: u64,
-    /// The number of its request in that.
-    pub sequence: u64,
-}
 
 impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Gives consensus what the plane has stored.

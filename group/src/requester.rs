@@ -1,8 +1,8 @@
 //! Who asks a group for something.
-use crate::plane_turn::PlaneClient;
 use quorumwire_control::Peer;
 use quorumwire_interfaces::Term;
 use std::fmt::Debug;
+use std::net::SocketAddr;
 
 /// Where an answer goes: only who drives a group knows. It can name all whom the group itself hears of.
 pub trait Requester: Copy + Debug + From<PlaneClient> + From<Follower> {
@@ -44,4 +44,15 @@ pub struct Follower {
     pub peer: Peer,
     /// Which one it is.
     pub id: RequestId,
+}
+
+/// A client that asked through the plane, and what it asked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PlaneClient {
+    /// Where it is.
+    pub from: SocketAddr,
+    /// Its session.
+    pub session: u64,
+    /// The number of its request in that.
+    pub sequence: u64,
 }

@@ -2,8 +2,8 @@
 //! them are. What a request is besides, only whoever drives the group knows.
 use crate::group::Group;
 use crate::order::{Around, ReadState, ReadStep};
-use crate::reads::Reader;
 use crate::requester::Requester;
+use crate::waiting::Reader;
 use quorumwire_interfaces::{Application, DataPlane, Index, Reason};
 use std::collections::VecDeque;
 

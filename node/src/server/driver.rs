@@ -7,7 +7,7 @@ use super::{Server, answers, clock};
 use crate::admin::AdminError;
 use bytes::Bytes;
 use quorumwire_control::{
-    Engage, Entry, HardState, LeaveReason, Message, Peer, Refusal, RoleChange, Ticket,
+    Engage, Entry, HardState, LeaveReason, Message, Output, Peer, Refusal, RoleChange, Ticket,
 };
 use quorumwire_group::{
     self as group, AppliedCommand, Driver, FollowerRead, ForwardResult, ReadState,
@@ -25,6 +25,10 @@ impl<S: Service> Driver for Server<S> {
 
     fn group(&mut self) -> Option<&mut Group<S::Application>> {
         Some(&mut self.core.group)
+    }
+
+    fn carry_out(&mut self, output: Output) -> anyhow::Result<()> {
+        group::carry_out(self, output)
     }
 
     fn carry_out_effects(&mut self) {
@@ -340,7 +344,6 @@ mod tests {
     use super::*;
     use crate::server::clients::{ConnectionId, ReadState};
     use crate::server::start::tests::Alone;
-    use quorumwire_control::Output;
     use std::io::Read as _;
 
     /// Otherwise each turn would be followed by another at once, for nothing.
