@@ -83,6 +83,13 @@ impl Browser {
         self.wait_for(&is_there, COMMAND_DEADLINE)
     }
 
+    /// Pages are loaded without the files whose addresses are like one of these.
+    pub fn lose(&mut self, files: &[&str]) -> Result<()> {
+        self.call("Network.enable", &json!({}))?;
+        self.call("Network.setBlockedURLs", &json!({ "urls": files }))?;
+        Ok(())
+    }
+
     /// What an expression is in the page.
     pub fn evaluate(&mut self, expression: &str) -> Result<Value> {
         let asked = json!({ "expression": expression, "returnByValue": true });
@@ -100,7 +107,10 @@ impl Browser {
         while self.evaluate(expression)? != Value::Bool(true) {
             if Instant::now() >= end {
                 let text = self.evaluate("document.body.innerText")?;
-                bail!("waited {deadline:?} in vain for {expression}; the page says {text}");
+                let complaints = self.take_complaints()?;
+                bail!(
+                    "waited {deadline:?} in vain for {expression}; the page says {text}; its console: {complaints:#?}"
+                );
             }
             thread::sleep(POLL_INTERVAL);
         }

@@ -30,6 +30,9 @@ const ALL_SHOWN: &str = "document.querySelectorAll('.card[data-reachable=true]')
     && document.querySelectorAll('.card[data-role=follower]').length === 2
     && document.querySelectorAll('.uplot canvas').length === 2
     && document.getElementById('warnings').hidden";
+/// Of a page whose charts were lost on the way.
+const ALL_BUT_CHARTS_SHOWN: &str = "document.querySelectorAll('.card[data-reachable=true]').length === 3
+    && [...document.querySelectorAll('.charts [role=img]')].every((it) => it.textContent.includes('lost on the way'))";
 /// Under load.
 const MOVES: &str = "parseFloat(document.getElementById('writes').textContent) > 0
     && parseFloat(document.getElementById('reads').textContent) > 0
@@ -46,9 +49,18 @@ fn the_page_shows_load_a_dead_leader_the_new_one_and_its_own_loss() {
         let begun = Instant::now();
         let mut browser = Browser::start(cluster)?;
         browser.set_reader(WIDE, Scheme::Light)?;
-        browser.open(&format!("http://{}/", cluster.http(shown_by)))?;
+        let page = format!("http://{}/", cluster.http(shown_by));
+        browser.lose(&["*/uplot.js"])?;
+        browser.open(&page)?;
         browser.wait_for(IS_LIVE, SHOWN_WITHIN)?;
+        browser.wait_for(ALL_BUT_CHARTS_SHOWN, SHOWN_WITHIN)?;
+        browser.lose(&[])?; // the page asks again by itself
         browser.wait_for(ALL_SHOWN, SHOWN_WITHIN)?;
+        let lost = browser.take_complaints()?;
+        ensure!(
+            lost.iter().all(|it| it.contains("ERR_BLOCKED_BY_CLIENT")),
+            "{lost:#?}"
+        );
         browser.wait_for(MOVES, SHOWN_WITHIN)?;
         println!("shown after {:?}", begun.elapsed());
         let said = browser.evaluate("document.getElementById('leader').textContent")?;

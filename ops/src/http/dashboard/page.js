@@ -53,6 +53,7 @@ class Chart {
     this.names = names;
     this.write = write;
     this.data = [[], ...names.map(() => [])];
+    this.plot = null; // until there is something to draw with
     new ResizeObserver(() => requestAnimationFrame(() => this.fit())).observe(place);
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.draw());
     this.draw();
@@ -63,13 +64,18 @@ class Chart {
   }
 
   fit() {
-    if (this.place.clientWidth === this.width) return;
+    if (!this.plot || this.place.clientWidth === this.width) return;
     this.width = this.place.clientWidth;
     this.plot.setSize(this.size());
   }
 
   draw() {
+    if (typeof uPlot !== 'function') {
+      this.place.textContent = 'What draws here was lost on the way; it is asked for again.';
+      return;
+    }
     if (this.plot) this.plot.destroy();
+    this.place.textContent = '';
     const line = { stroke: colour('--quiet'), grid: { stroke: colour('--grid'), width: 1 }, ticks: { show: false } };
     const strokes = [colour('--first'), colour('--second')];
     const series = this.names.map((label, index) => ({
@@ -96,7 +102,7 @@ class Chart {
   // In the legend, unless somebody points at something else.
   showNewest() {
     const { length } = this.data[0];
-    if (length > 0 && this.plot.cursor.left < 0) this.plot.setLegend({ idx: length - 1 });
+    if (this.plot && length > 0 && this.plot.cursor.left < 0) this.plot.setLegend({ idx: length - 1 });
   }
 
   add(seconds, values) {
@@ -106,7 +112,7 @@ class Chart {
       this.data[index].push(value ?? null);
       if (this.data[index].length > POINTS_MAX) this.data[index].shift();
     });
-    this.plot.setData(this.data);
+    this.plot?.setData(this.data);
     this.showNewest();
     const told = this.names.map((name, index) => name + ' ' + this.write(values[index]));
     this.place.setAttribute('aria-label', 'Chart of the last minutes; now: ' + told.join(', '));
@@ -344,4 +350,16 @@ const run = async () => {
 
 throughput = new Chart(by('throughput'), ['writes', 'reads'], rate, false);
 latency = new Chart(by('latency'), ['p50', 'p99'], micros, true);
+
+// What draws is a file of its own. The page goes on without it.
+const loadPlot = (tried) => {
+  const script = make('script', document.head, { src: '/dashboard/uplot.js' });
+  script.onload = () => [throughput, latency].forEach((chart) => chart.draw());
+  script.onerror = () => {
+    script.remove();
+    setTimeout(loadPlot, PAUSES_MS[Math.min(tried, PAUSES_MS.length - 1)], tried + 1);
+  };
+};
+if (typeof uPlot !== 'function') loadPlot(0);
+
 run();
