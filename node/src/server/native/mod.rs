@@ -1,6 +1,6 @@
 //! Clients of the cluster's native protocol (`wire/client.proto`): their frames into requests, answers into
 //! frames. Commands have sessions, so that each is carried out once however often and wherever it is asked
-//! for; what that takes is `apps/sessions`' business.
+//! for; what that takes is `group/sessions`' business.
 //!
 //! Answers leave in the order of requests, as those of other protocols do. Clients match them by their
 //! numbers and count on no order.
