@@ -1,7 +1,7 @@
 //! The network between planes: datagrams that get lost, come twice, late, out of order, spoiled, or
 //! again after a long time. Who is cut off from whom is in `network.rs`.
 use crate::counts::Counts;
-use crate::fault::{Class, Kind};
+use crate::fault::{Class, NetworkFault};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::random::Random;
 
@@ -64,7 +64,7 @@ impl Datagrams {
         (from, to): (usize, usize),
         bytes: &[u8],
         (earliest, delay): (Nanos, (Nanos, Nanos)),
-        faults: &[(u16, Kind)],
+        faults: &[(u16, NetworkFault)],
         random: &mut Random,
         counts: &mut Counts,
     ) -> Fates {
@@ -73,44 +73,17 @@ impl Datagrams {
         let mut late_by = 20 * MILLISECOND;
         for (_, fault) in faults {
             match fault {
-                Kind::Loss { permille } => weather.loss += u64::from(*permille),
-                Kind::Repeat { permille, .. } => weather.repeat += u64::from(*permille),
-                Kind::Late { permille, late } => {
+                NetworkFault::Loss { permille } => weather.loss += u64::from(*permille),
+                NetworkFault::Repeat { permille, .. } => weather.repeat += u64::from(*permille),
+                NetworkFault::Late { permille, late } => {
                     weather.late += u64::from(*permille);
                     late_by = *late;
                 }
-                Kind::SpoilDatagrams { permille } => weather.spoil += u64::from(*permille),
-                Kind::ReplayDatagrams { permille } => weather.replay += u64::from(*permille),
-                Kind::Partition(_)
-                | Kind::Clog
-                | Kind::SwizzleClog
-                | Kind::CorruptFrame
-                | Kind::CorruptRecords
-                | Kind::CutFrame
-                | Kind::OtherVersion
-                | Kind::PlanesApart { .. }
-                | Kind::PlaneRefuses
-                | Kind::RotateKeys
-                | Kind::Strike(..)
-                | Kind::PowerCutOfAll
-                | Kind::SyncFails { .. }
-                | Kind::DiskFull
-                | Kind::Damage
-                | Kind::Unreadable
-                | Kind::Misdirected { .. }
-                | Kind::Stall
-                | Kind::Wipe
-                | Kind::NoMemory { .. }
-                | Kind::NoHandles { .. }
-                | Kind::RollBack
-                | Kind::StopClock
-                | Kind::SlewClock { .. }
-                | Kind::WallClock { .. }
-                | Kind::Members(_)
-                | Kind::Returns { .. }
-                | Kind::Snapshot
-                | Kind::Overload { .. }
-                | Kind::Trigger { .. } => {}
+                NetworkFault::SpoilDatagrams { permille } => weather.spoil += u64::from(*permille),
+                NetworkFault::ReplayDatagrams { permille } => {
+                    weather.replay += u64::from(*permille);
+                }
+                NetworkFault::PlanesApart { .. } => {}
             }
         }
         if random.next().is_multiple_of(KEPT_ONE_IN) {

@@ -156,88 +156,28 @@ pub struct Fault {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[allow(missing_docs)]
 pub enum Kind {
-    /// So many messages of a thousand are lost.
-    Loss {
-        permille: u16,
-    },
-    /// So many are delivered twice, the second time up to `late` later.
-    Repeat {
-        permille: u16,
-        late: Nanos,
-    },
-    /// So many take up to so much longer.
-    Late {
-        permille: u16,
-        late: Nanos,
-    },
+    Network(NetworkFault),
+    Bytes(ByteFault),
     Partition(Shape),
     /// What one replica is sent arrives all at once when it is over.
     Clog,
     /// Some are clogged one after the other, and freed in another order.
     SwizzleClog,
-    /// The next message loses a bit on the way.
-    CorruptFrame,
-    /// The next message with records loses a bit of them before its frame is made.
-    CorruptRecords,
-    /// The next message's frame ends early, or says it is longer than any.
-    CutFrame,
-    /// The next message comes from another version.
-    OtherVersion,
-    /// So many datagrams of a thousand lose a bit.
-    SpoilDatagrams {
-        permille: u16,
-    },
-    /// Beside so many an old one comes again.
-    ReplayDatagrams {
-        permille: u16,
-    },
-    /// The planes of these two machines do not hear each other. Their processes do.
-    PlanesApart {
-        one: u8,
-        other: u8,
-    },
     /// A plane will not engage.
     PlaneRefuses,
     /// All planes get the next keys, one after the other.
     RotateKeys,
     Strike(Strike, Target),
     PowerCutOfAll,
-    /// A sync fails, after so many have succeeded.
-    SyncFails {
-        after: u8,
-    },
-    DiskFull,
-    /// Bits flip, sectors vanish, a file is cut short, behind the back of a replica that is down.
-    Damage,
+    Disk(DiskFault),
     /// The leader's newest snapshot cannot be read.
     Unreadable,
-    Misdirected {
-        after: u8,
-    },
-    Stall,
-    Wipe,
     /// One operation on a disk finds no memory, after so many; or the kernel kills the process for what
     /// it uses, in the middle of work.
     NoMemory {
         after: u8,
     },
-    /// No file can be opened and no connection made, after so many more files.
-    NoHandles {
-        after: u8,
-    },
-    /// A copy is made of a disk, and put in its place some time later.
-    RollBack,
-    /// A clock stands still.
-    StopClock,
-    /// A time daemon has a clock go at another speed from now on: so many thousandths of the largest that is
-    /// allowed, faster or slower.
-    SlewClock {
-        permille: i16,
-    },
-    /// The time of day jumps by so many seconds.
-    WallClock {
-        seconds: i32,
-    },
+    Clock(ClockFault),
     Members(Change),
     /// Leadership goes to another one, and comes back. Meanwhile what one follower has sent to the leader
     /// before is on its way: so many requests of one client, and then as many more to whoever leads then.
@@ -255,6 +195,72 @@ pub enum Kind {
         skip: u8,
         then: Strike,
     },
+}
+
+/// What happens to messages and datagrams for as long as the fault lasts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[allow(missing_docs)]
+pub enum NetworkFault {
+    /// So many messages of a thousand are lost.
+    Loss { permille: u16 },
+    /// So many are delivered twice, the second time up to `late` later.
+    Repeat { permille: u16, late: Nanos },
+    /// So many take up to so much longer.
+    Late { permille: u16, late: Nanos },
+    /// So many datagrams of a thousand lose a bit.
+    SpoilDatagrams { permille: u16 },
+    /// Beside so many an old one comes again.
+    ReplayDatagrams { permille: u16 },
+    /// The planes of these two machines do not hear each other. Their processes do.
+    PlanesApart { one: u8, other: u8 },
+}
+
+/// What happens to the bytes of the next message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ByteFault {
+    /// It loses a bit on the way.
+    CorruptFrame,
+    /// The next one with records loses a bit of them before its frame is made.
+    CorruptRecords,
+    /// Its frame ends early, or says it is longer than any.
+    CutFrame,
+    /// It comes from another version.
+    OtherVersion,
+}
+
+/// What happens to one machine's disk.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[allow(missing_docs)]
+pub enum DiskFault {
+    /// A sync fails, after so many have succeeded.
+    SyncFails { after: u8 },
+    /// It is full.
+    Full,
+    /// Bits flip, sectors vanish, a file is cut short, behind the back of a replica that is down.
+    Damage,
+    /// A write goes to the wrong position, after so many.
+    Misdirected { after: u8 },
+    /// It stands still.
+    Stall,
+    /// All that is on it is lost.
+    Wipe,
+    /// No file can be opened and no connection made, after so many more files.
+    NoHandles { after: u8 },
+    /// A copy is made of it, and put in its place some time later.
+    RollBack,
+}
+
+/// What happens to one machine's clocks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[allow(missing_docs)]
+pub enum ClockFault {
+    /// Its clock stands still.
+    Stops,
+    /// A time daemon has it go at another speed from now on: so many thousandths of the largest that is
+    /// allowed, faster or slower.
+    Slews { permille: i16 },
+    /// The time of day jumps by so many seconds.
+    Jumps { seconds: i32 },
 }
 
 /// How the network falls apart.

@@ -1,6 +1,6 @@
 //! The network between replicas: who is connected, what is cut, and what becomes of each message.
 use crate::counts::Counts;
-use crate::fault::{Class, Kind};
+use crate::fault::{ByteFault, Class, NetworkFault};
 use crate::machine::GROUP;
 use crate::queue::{MICROSECOND, Nanos};
 use crate::random::Random;
@@ -53,9 +53,9 @@ pub struct Network {
     under_way: Vec<Option<Envelope>>,
     free: Vec<u32>,
     /// Loss, repeats and delays in force.
-    pub weather: Vec<(u16, Kind)>,
+    pub weather: Vec<(u16, NetworkFault)>,
     /// What will happen to the bytes of next messages.
-    pub byte_faults: Vec<Kind>,
+    pub byte_faults: Vec<ByteFault>,
     delay: (Nanos, Nanos),
 }
 
@@ -120,8 +120,8 @@ impl Network {
     /// Whether the planes at these two places do not hear each other, whatever their processes do.
     #[must_use]
     pub fn planes_are_apart(&self, (from, to): Link) -> bool {
-        self.weather.iter().any(|(_, kind)| {
-            let Kind::PlanesApart { one, other } = kind else {
+        self.weather.iter().any(|(_, fault)| {
+            let NetworkFault::PlanesApart { one, other } = fault else {
                 return false;
             };
             let (one, other) = (usize::from(*one), usize::from(*other));
@@ -206,54 +206,25 @@ impl Network {
         let is_kept = matches!(envelope.message, Saying::PassedOn(..));
         for place in 0..self.weather.len() {
             match self.weather[place].1 {
-                Kind::Loss { .. } | Kind::Repeat { .. } if is_kept => {}
-                Kind::Loss { permille } if random.permille(u64::from(permille)) => {
+                NetworkFault::Loss { .. } | NetworkFault::Repeat { .. } if is_kept => {}
+                NetworkFault::Loss { permille } if random.permille(u64::from(permille)) => {
                     counts.hit(Class::F1Loss);
                     return fate;
                 }
-                Kind::Repeat { permille, late } if random.permille(u64::from(permille)) => {
+                NetworkFault::Repeat { permille, late } if random.permille(u64::from(permille)) => {
                     counts.hit(Class::F2Repeat);
                     again = Some(random.below(late));
                 }
-                Kind::Late { permille, late } if random.permille(u64::from(permille)) => {
+                NetworkFault::Late { permille, late } if random.permille(u64::from(permille)) => {
                     counts.hit(Class::F3Late);
                     delay += random.below(late);
                 }
-                Kind::Loss { .. }
-                | Kind::Repeat { .. }
-                | Kind::Late { .. }
-                | Kind::Partition(_)
-                | Kind::Clog
-                | Kind::SwizzleClog
-                | Kind::CorruptFrame
-                | Kind::CorruptRecords
-                | Kind::CutFrame
-                | Kind::OtherVersion
-                | Kind::SpoilDatagrams { .. }
-                | Kind::ReplayDatagrams { .. }
-                | Kind::PlanesApart { .. }
-                | Kind::PlaneRefuses
-                | Kind::RotateKeys
-                | Kind::Strike(..)
-                | Kind::PowerCutOfAll
-                | Kind::SyncFails { .. }
-                | Kind::DiskFull
-                | Kind::Damage
-                | Kind::Unreadable
-                | Kind::Misdirected { .. }
-                | Kind::Stall
-                | Kind::Wipe
-                | Kind::NoMemory { .. }
-                | Kind::NoHandles { .. }
-                | Kind::RollBack
-                | Kind::StopClock
-                | Kind::SlewClock { .. }
-                | Kind::WallClock { .. }
-                | Kind::Members(_)
-                | Kind::Returns { .. }
-                | Kind::Snapshot
-                | Kind::Overload { .. }
-                | Kind::Trigger { .. } => {}
+                NetworkFault::Loss { .. }
+                | NetworkFault::Repeat { .. }
+                | NetworkFault::Late { .. }
+                | NetworkFault::SpoilDatagrams { .. }
+                | NetworkFault::ReplayDatagrams { .. }
+                | NetworkFault::PlanesApart { .. } => {}
             }
         }
         if self.under_way.len() - self.free.len() >= UNDER_WAY_MAX {
@@ -310,19 +281,19 @@ impl Network {
     /// Does something to a message's bytes, as faults ask. False: the receiver could not read it.
     fn spoil(&mut self, envelope: &mut Envelope, random: &mut Random, counts: &mut Counts) -> bool {
         let has_records = is_append_of_records(&envelope.message);
-        let wanted = |kind: &Kind| *kind != Kind::CorruptRecords || has_records;
+        let wanted = |fault: &ByteFault| *fault != ByteFault::CorruptRecords || has_records;
         let Some(place) = self.byte_faults.iter().position(wanted) else {
             return true;
         };
         let fault = self.byte_faults.remove(place);
         let mut frame = to_frame(&envelope.message);
         let class = match fault {
-            Kind::CorruptRecords => {
+            ByteFault::CorruptRecords => {
                 spoil_records(&mut envelope.message, random);
                 counts.hit(Class::F6Corrupt);
                 return true;
             }
-            Kind::CutFrame => {
+            ByteFault::CutFrame => {
                 if random.permille(500) {
                     let kept = random.below(frame.len() as u64);
                     frame.truncate(usize::try_from(kept).unwrap_or(0));
@@ -331,43 +302,12 @@ impl Network {
                 }
                 Class::F7Cut
             }
-            Kind::OtherVersion => {
+            ByteFault::OtherVersion => {
                 // The framing's version stands in its magic.
                 frame[3] = frame[3].wrapping_add(1);
                 Class::F23Version
             }
-            Kind::Loss { .. }
-            | Kind::Repeat { .. }
-            | Kind::Late { .. }
-            | Kind::Partition(_)
-            | Kind::Clog
-            | Kind::SwizzleClog
-            | Kind::CorruptFrame
-            | Kind::SpoilDatagrams { .. }
-            | Kind::ReplayDatagrams { .. }
-            | Kind::PlanesApart { .. }
-            | Kind::PlaneRefuses
-            | Kind::RotateKeys
-            | Kind::Strike(..)
-            | Kind::PowerCutOfAll
-            | Kind::SyncFails { .. }
-            | Kind::DiskFull
-            | Kind::Damage
-            | Kind::Unreadable
-            | Kind::Misdirected { .. }
-            | Kind::Stall
-            | Kind::Wipe
-            | Kind::NoMemory { .. }
-            | Kind::NoHandles { .. }
-            | Kind::RollBack
-            | Kind::StopClock
-            | Kind::SlewClock { .. }
-            | Kind::WallClock { .. }
-            | Kind::Members(_)
-            | Kind::Returns { .. }
-            | Kind::Snapshot
-            | Kind::Overload { .. }
-            | Kind::Trigger { .. } => {
+            ByteFault::CorruptFrame => {
                 let bit = random.below(frame.len() as u64 * 8);
                 let byte = usize::try_from(bit / 8).unwrap_or(0);
                 frame[byte] ^= 1 << (bit % 8);

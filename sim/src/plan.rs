@@ -1,6 +1,7 @@
 //! What a seed stands for: the sizes of a cluster and the list of what goes wrong in it. Runs nothing.
 use crate::datagrams::Weather;
-use crate::fault::{Change, Fault, Kind, MOMENTS, Moment, Shape, Strike, Target};
+use crate::fault::{ByteFault, Change, ClockFault, DiskFault, Fault, Kind, MOMENTS, Moment};
+use crate::fault::{NetworkFault, Shape, Strike, Target};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::random::{Random, mix};
 
@@ -431,7 +432,7 @@ fn faults_apart(settings: &Settings, faults: &mut Vec<Fault>) {
         for _ in 0..SLEWS {
             let at = random.below(TROUBLE - SECOND);
             let permille = i16::try_from(random.below(2_001)).unwrap_or(0) - 1_000;
-            add((at, 0), Kind::SlewClock { permille }, random);
+            add((at, 0), Kind::Clock(ClockFault::Slews { permille }), random);
         }
     }
     if settings.forwards() {
@@ -471,7 +472,7 @@ fn planes_apart(settings: &Settings, random: &mut Random) -> Kind {
     let one = small(random, count);
     let other = random.below(count);
     match u8::try_from(other) {
-        Ok(other) if other != one => Kind::PlanesApart { one, other },
+        Ok(other) if other != one => Kind::Network(NetworkFault::PlanesApart { one, other }),
         Ok(_) | Err(_) => Kind::PlaneRefuses,
     }
 }
@@ -586,14 +587,11 @@ fn fault(at: Nanos, settings: &Settings, menu: &[Dish], random: &mut Random) -> 
     };
     let dish = random.pick(menu).unwrap_or(Dish::Trigger);
     let what = kind(dish, random);
-    let lasts = if matches!(
-        what,
-        Kind::Loss { .. } | Kind::Repeat { .. } | Kind::Late { .. }
-    ) {
+    let lasts = if matches!(dish, Dish::Weather) {
         lasts + random.below(4 * SECOND)
-    } else if matches!(what, Kind::Stall) && random.permille(100) {
+    } else if matches!(dish, Dish::Stall) && random.permille(100) {
         random.between(SECOND, 30 * SECOND)
-    } else if matches!(what, Kind::StopClock) && random.permille(300) {
+    } else if matches!(dish, Dish::StopClock) && random.permille(300) {
         random.between(SECOND, 60 * SECOND)
     } else if matches!(what, Kind::Strike(Strike::Pause | Strike::PauseControl, _))
         && random.permille(40)
@@ -621,7 +619,7 @@ fn permille(random: &mut Random, list: &[u16]) -> u16 {
 
 fn kind(dish: Dish, random: &mut Random) -> Kind {
     match dish {
-        Dish::Weather => weather(random),
+        Dish::Weather => Kind::Network(weather(random)),
         Dish::Partition => Kind::Partition(
             random
                 .pick(&[
@@ -636,12 +634,12 @@ fn kind(dish: Dish, random: &mut Random) -> Kind {
         ),
         Dish::Clog if random.permille(500) => Kind::Clog,
         Dish::Clog => Kind::SwizzleClog,
-        Dish::Bytes => match random.below(4) {
-            0 => Kind::CorruptFrame,
-            1 => Kind::CorruptRecords,
-            2 => Kind::CutFrame,
-            _ => Kind::OtherVersion,
-        },
+        Dish::Bytes => Kind::Bytes(match random.below(4) {
+            0 => ByteFault::CorruptFrame,
+            1 => ByteFault::CorruptRecords,
+            2 => ByteFault::CutFrame,
+            _ => ByteFault::OtherVersion,
+        }),
         Dish::Strike => {
             let target = match random.below(2) {
                 0 => Target::Leader,
@@ -650,30 +648,30 @@ fn kind(dish: Dish, random: &mut Random) -> Kind {
             Kind::Strike(strike(random), target)
         }
         Dish::PowerCutOfAll => Kind::PowerCutOfAll,
-        Dish::SyncFails => Kind::SyncFails {
+        Dish::SyncFails => Kind::Disk(DiskFault::SyncFails {
             after: small(random, 4),
-        },
-        Dish::DiskFull => Kind::DiskFull,
-        Dish::Damage => Kind::Damage,
-        Dish::Misdirected => Kind::Misdirected {
+        }),
+        Dish::DiskFull => Kind::Disk(DiskFault::Full),
+        Dish::Damage => Kind::Disk(DiskFault::Damage),
+        Dish::Misdirected => Kind::Disk(DiskFault::Misdirected {
             after: small(random, 6),
-        },
-        Dish::Stall => Kind::Stall,
-        Dish::Wipe => Kind::Wipe,
+        }),
+        Dish::Stall => Kind::Disk(DiskFault::Stall),
+        Dish::Wipe => Kind::Disk(DiskFault::Wipe),
         Dish::Starve if random.permille(500) => Kind::NoMemory {
             after: small(random, 40),
         },
-        Dish::Starve => Kind::NoHandles {
+        Dish::Starve => Kind::Disk(DiskFault::NoHandles {
             after: small(random, 3),
-        },
-        Dish::RollBack => Kind::RollBack,
-        Dish::StopClock => Kind::StopClock,
-        Dish::Clock => Kind::WallClock {
+        }),
+        Dish::RollBack => Kind::Disk(DiskFault::RollBack),
+        Dish::StopClock => Kind::Clock(ClockFault::Stops),
+        Dish::Clock => Kind::Clock(ClockFault::Jumps {
             seconds: match i32::try_from(random.below(7_200)).unwrap_or(0) {
                 0..600 => A_YEAR_S,
                 seconds => seconds - 3_600,
             },
-        },
+        }),
         Dish::Members => Kind::Members(
             random
                 .pick(&[
@@ -697,12 +695,12 @@ fn kind(dish: Dish, random: &mut Random) -> Kind {
             commands: u16::try_from(random.between(20, 400)).unwrap_or(20),
         },
         Dish::Datagrams => match random.below(3) {
-            0 => Kind::SpoilDatagrams {
+            0 => Kind::Network(NetworkFault::SpoilDatagrams {
                 permille: permille(random, &[10, 200]),
-            },
-            1 => Kind::ReplayDatagrams {
+            }),
+            1 => Kind::Network(NetworkFault::ReplayDatagrams {
                 permille: permille(random, &[50, 500]),
-            },
+            }),
             _ => Kind::RotateKeys,
         },
         Dish::PlaneTrigger => plane_trigger(random),
@@ -739,16 +737,16 @@ fn plane_trigger(random: &mut Random) -> Kind {
     }
 }
 
-fn weather(random: &mut Random) -> Kind {
+fn weather(random: &mut Random) -> NetworkFault {
     match random.below(3) {
-        0 => Kind::Loss {
+        0 => NetworkFault::Loss {
             permille: permille(random, &[5, 20, 100, 300]),
         },
-        1 => Kind::Repeat {
+        1 => NetworkFault::Repeat {
             permille: permille(random, &[20, 100, 500]),
             late: random.pick(&[1, 50, 500, 10_000]).unwrap_or(1) * MILLISECOND,
         },
-        _ => Kind::Late {
+        _ => NetworkFault::Late {
             permille: permille(random, &[10, 100, 500]),
             late: random.pick(&[3, 50, 500, 10_000]).unwrap_or(3) * MILLISECOND,
         },

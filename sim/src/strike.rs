@@ -1,6 +1,6 @@
 //! Carries out what a plan says shall go wrong, where the group can bear it: at most one voter without
 //! its memory at a time, because nothing survives more.
-use crate::fault::{Class, Fault, Kind, Moment, Shape, Strike, Target};
+use crate::fault::{Class, ClockFault, DiskFault, Kind, Moment, Shape, Strike, Target};
 use crate::machine::Arrival;
 use crate::network::{Link, notice_delay};
 use crate::plan::{ClusterShape, Durability};
@@ -30,14 +30,7 @@ impl World {
         let anyone = usize::try_from(luck.below(self.machines.len() as u64)).unwrap_or(0);
         match fault.what {
             Kind::RotateKeys => self.rotate_keys(fault.lasts),
-            Kind::Loss { .. }
-            | Kind::Repeat { .. }
-            | Kind::Late { .. }
-            | Kind::PlanesApart { .. }
-            | Kind::SpoilDatagrams { .. }
-            | Kind::ReplayDatagrams { .. } => {
-                self.network.weather.push((number, fault.what));
-            }
+            Kind::Network(weather) => self.network.weather.push((number, weather)),
             Kind::Unreadable => {
                 let machine = self.leader().unwrap_or(anyone);
                 if let Some(process) = &mut self.machines[machine].process {
@@ -50,9 +43,7 @@ impl World {
             Kind::Partition(shape) => self.cut(number, shape, &mut luck),
             Kind::Clog => self.clog(anyone, fault.lasts),
             Kind::SwizzleClog => self.swizzle(fault.lasts, &mut luck),
-            Kind::CorruptFrame | Kind::CorruptRecords | Kind::CutFrame | Kind::OtherVersion => {
-                self.network.byte_faults.push(fault.what);
-            }
+            Kind::Bytes(next) => self.network.byte_faults.push(next),
             Kind::Strike(strike, target) => {
                 let machine = match target {
                     Target::Leader => self.leader().unwrap_or(anyone),
@@ -61,27 +52,9 @@ impl World {
                 self.strike(machine, strike, fault.lasts, luck.next());
             }
             Kind::PowerCutOfAll => self.cut_power_of_all(fault.lasts, &mut luck),
-            Kind::SyncFails { .. }
-            | Kind::DiskFull
-            | Kind::Damage
-            | Kind::Misdirected { .. }
-            | Kind::Stall
-            | Kind::RollBack
-            | Kind::NoHandles { .. }
-            | Kind::Wipe => self.break_disk(anyone, &fault, &mut luck),
-            Kind::WallClock { seconds } => {
-                // A clock that is far ahead is set right the next time.
-                let it = &mut self.machines[anyone];
-                it.wall_set_at = Some(self.now);
-                it.wall_offset_ms = match it.wall_offset_ms {
-                    DAY_MS.. => 0,
-                    offset_ms => offset_ms + i64::from(seconds) * 1_000,
-                };
-                self.counts.hit(Class::F19Clock);
-            }
+            Kind::Disk(disk) => self.break_disk(anyone, (disk, fault.lasts), &mut luck),
             Kind::NoMemory { after } => self.starve_of_memory(anyone, after, &mut luck),
-            Kind::StopClock => self.stop_clock(anyone),
-            Kind::SlewClock { permille } => self.slew_clock(anyone, permille),
+            Kind::Clock(clock) => self.disturb_clock(anyone, clock),
             Kind::Members(change) => {
                 let machine = self.leader().unwrap_or(anyone);
                 self.arrive(machine, Arrival::Admin(change, luck.next()));
@@ -118,38 +91,20 @@ impl World {
         let mut luck = Random::new(fault.luck);
         let machine = usize::try_from(luck.below(self.machines.len() as u64)).unwrap_or(0);
         match fault.what {
-            Kind::DiskFull => self.machines[machine].disk.faults().space_bytes = None,
-            Kind::NoHandles { .. } => {
-                self.machines[machine].disk.faults().opens_until_no_handle = None;
-            }
-            Kind::StopClock => self.restart_clock(machine),
-            Kind::Loss { .. }
-            | Kind::Repeat { .. }
-            | Kind::Late { .. }
+            Kind::Disk(disk) => self.mend_disk(machine, disk),
+            Kind::Clock(ClockFault::Stops) => self.restart_clock(machine),
+            Kind::Network(_)
+            | Kind::Bytes(_)
             | Kind::Partition(_)
             | Kind::Clog
             | Kind::SwizzleClog
-            | Kind::CorruptFrame
-            | Kind::CorruptRecords
-            | Kind::CutFrame
-            | Kind::OtherVersion
-            | Kind::SpoilDatagrams { .. }
-            | Kind::ReplayDatagrams { .. }
-            | Kind::PlanesApart { .. }
             | Kind::PlaneRefuses
             | Kind::RotateKeys
             | Kind::Strike(..)
             | Kind::PowerCutOfAll
-            | Kind::SyncFails { .. }
-            | Kind::Damage
             | Kind::Unreadable
-            | Kind::Misdirected { .. }
-            | Kind::Stall
-            | Kind::Wipe
             | Kind::NoMemory { .. }
-            | Kind::RollBack
-            | Kind::SlewClock { .. }
-            | Kind::WallClock { .. }
+            | Kind::Clock(ClockFault::Slews { .. } | ClockFault::Jumps { .. })
             | Kind::Members(_)
             | Kind::Returns { .. }
             | Kind::Snapshot
@@ -428,29 +383,51 @@ impl World {
         self.counts.hit(Class::F9PowerCutOfAll);
     }
 
-    fn break_disk(&mut self, machine: usize, fault: &Fault, luck: &mut Random) {
-        match fault.what {
-            Kind::SyncFails { after } => {
+    fn disturb_clock(&mut self, machine: usize, fault: ClockFault) {
+        match fault {
+            ClockFault::Stops => self.stop_clock(machine),
+            ClockFault::Slews { permille } => self.slew_clock(machine, permille),
+            ClockFault::Jumps { seconds } => {
+                // A clock that is far ahead is set right the next time.
+                let it = &mut self.machines[machine];
+                it.wall_set_at = Some(self.now);
+                it.wall_offset_ms = match it.wall_offset_ms {
+                    DAY_MS.. => 0,
+                    offset_ms => offset_ms + i64::from(seconds) * 1_000,
+                };
+                self.counts.hit(Class::F19Clock);
+            }
+        }
+    }
+
+    fn break_disk(
+        &mut self,
+        machine: usize,
+        (fault, lasts): (DiskFault, Nanos),
+        luck: &mut Random,
+    ) {
+        match fault {
+            DiskFault::SyncFails { after } => {
                 let mut faults = self.machines[machine].disk.faults();
                 faults.syncs_until_failure = Some(u64::from(after));
             }
-            Kind::DiskFull => {
+            DiskFault::Full => {
                 let room = luck.below(20_000);
                 self.machines[machine].disk.faults().space_bytes = Some(room);
             }
-            Kind::NoHandles { after } => {
+            DiskFault::NoHandles { after } => {
                 let mut faults = self.machines[machine].disk.faults();
                 faults.opens_until_no_handle = Some(u64::from(after));
             }
-            Kind::RollBack => self.copy_disk(machine, fault.lasts, luck),
-            Kind::Stall => {
+            DiskFault::RollBack => self.copy_disk(machine, lasts, luck),
+            DiskFault::Stall => {
                 let it = &mut self.machines[machine];
-                it.stalled_until = it.stalled_until.max(self.now + fault.lasts);
+                it.stalled_until = it.stalled_until.max(self.now + lasts);
                 self.counts.hit(Class::F17Stall);
             }
-            Kind::Wipe if self.may_forget(machine) => {
+            DiskFault::Wipe if self.may_forget(machine) => {
                 self.forgetful = Some(machine);
-                self.crash(machine, false, fault.lasts);
+                self.crash(machine, false, lasts);
                 let it = &mut self.machines[machine];
                 it.disk = FaultyDisk::new(MemoryDisk::with_power_cuts());
                 if luck.permille(500) {
@@ -462,52 +439,37 @@ impl World {
                 }
                 self.counts.hit(Class::F18Wipe);
             }
-            Kind::Damage if self.may_forget(machine) => {
+            DiskFault::Damage if self.may_forget(machine) => {
                 self.forgetful = Some(machine);
-                self.crash(machine, false, fault.lasts);
+                self.crash(machine, false, lasts);
                 if damage(self.machines[machine].disk.inner(), luck) {
                     self.counts.hit(Class::F15Damage);
                 }
             }
-            Kind::Misdirected { after } if self.may_forget(machine) => {
+            DiskFault::Misdirected { after } if self.may_forget(machine) => {
                 self.forgetful = Some(machine);
                 let it = &mut self.machines[machine];
                 let bytes = luck.between(1, 4_000);
                 it.disk.faults().misdirect = Some((u64::from(after), bytes));
-                it.down_for = fault.lasts;
+                it.down_for = lasts;
                 it.dies_after = Some((u8::try_from(luck.between(20, 200)).unwrap_or(99), false));
                 self.counts.hit(Class::F16Misdirected);
             }
-            Kind::Loss { .. }
-            | Kind::Repeat { .. }
-            | Kind::Late { .. }
-            | Kind::Partition(_)
-            | Kind::Clog
-            | Kind::SwizzleClog
-            | Kind::CorruptFrame
-            | Kind::CorruptRecords
-            | Kind::CutFrame
-            | Kind::OtherVersion
-            | Kind::SpoilDatagrams { .. }
-            | Kind::ReplayDatagrams { .. }
-            | Kind::PlanesApart { .. }
-            | Kind::PlaneRefuses
-            | Kind::RotateKeys
-            | Kind::Strike(..)
-            | Kind::PowerCutOfAll
-            | Kind::Damage
-            | Kind::Unreadable
-            | Kind::Misdirected { .. }
-            | Kind::Wipe
-            | Kind::NoMemory { .. }
-            | Kind::StopClock
-            | Kind::SlewClock { .. }
-            | Kind::WallClock { .. }
-            | Kind::Members(_)
-            | Kind::Returns { .. }
-            | Kind::Snapshot
-            | Kind::Overload { .. }
-            | Kind::Trigger { .. } => {}
+            DiskFault::Wipe | DiskFault::Damage | DiskFault::Misdirected { .. } => {}
+        }
+    }
+
+    fn mend_disk(&mut self, machine: usize, fault: DiskFault) {
+        let mut faults = self.machines[machine].disk.faults();
+        match fault {
+            DiskFault::Full => faults.space_bytes = None,
+            DiskFault::NoHandles { .. } => faults.opens_until_no_handle = None,
+            DiskFault::SyncFails { .. }
+            | DiskFault::Damage
+            | DiskFault::Misdirected { .. }
+            | DiskFault::Stall
+            | DiskFault::Wipe
+            | DiskFault::RollBack => {}
         }
     }
 
