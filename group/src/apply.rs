@@ -183,11 +183,11 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// What a snapshot of all that is applied says of itself, if there is more than the newest one has. It
-    /// counts as begun.
+    /// counts as begun. None, too, while the application gives none.
     pub fn begin_snapshot(&mut self) -> Option<SnapshotMeta> {
         let last_index = self.applied;
         let last_term = self.replica.term_at(last_index)?;
-        if last_index == Index(0) {
+        if last_index == Index(0) || !self.store.may_freeze() {
             return None;
         }
         let (membership_index, membership) = self.replica.membership_at(last_index);

@@ -113,8 +113,8 @@ pub fn carry_out<D: Driver>(driver: &mut D, output: Output) -> Result<(), D::Err
 
 /// Applies committed entries, as many as there is time for, and answers whoever waits for them.
 fn apply_some<D: Driver>(driver: &mut D) {
-    let has_backlog = driver.group().is_some_and(|group| group.has_backlog());
-    if !has_backlog || !driver.begins_to_apply() {
+    let can_apply = driver.group().is_some_and(|group| group.can_apply());
+    if !can_apply || !driver.begins_to_apply() {
         return; // the next turn goes on
     }
     let Some(group) = driver.group() else {
@@ -134,7 +134,8 @@ fn apply_some<D: Driver>(driver: &mut D) {
     }
     let mut commands = 0;
     for entry in batch.drain(..) {
-        if commands >= APPLY_COMMANDS_MAX || !driver.has_time_for(&entry) {
+        let takes = driver.group().is_some_and(|it| it.store.takes_commands());
+        if commands >= APPLY_COMMANDS_MAX || !takes || !driver.has_time_for(&entry) {
             break; // what is left of them is taken again
         }
         commands += driver.apply_entry(&entry);

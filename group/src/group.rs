@@ -257,6 +257,12 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
         self.applied < self.committed
     }
 
+    /// Whether committed entries can be applied now.
+    #[must_use]
+    pub fn can_apply(&self) -> bool {
+        self.has_backlog() && self.store.takes_commands()
+    }
+
     /// A command's bytes; many share one allocation.
     pub fn encoded(&mut self, command_bytes: usize, encode: impl FnOnce(&mut BytesMut)) -> Bytes {
         if self.encoding.capacity() < command_bytes {

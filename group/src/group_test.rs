@@ -18,6 +18,8 @@ const LONG: &[u8] = b"long";
 #[derive(Default)]
 pub struct Echo {
     log_time: LogTime,
+    /// It takes nothing, and gives nothing.
+    is_occupied: bool,
 }
 
 impl Application for Echo {
@@ -34,6 +36,12 @@ impl Application for Echo {
         self.log_time
     }
     fn query(&self, _: &[u8], _: &mut Vec<u8>) {}
+    fn takes_commands(&self) -> bool {
+        !self.is_occupied
+    }
+    fn may_freeze(&self) -> bool {
+        !self.is_occupied
+    }
     fn freeze(&self) -> Box<dyn Frozen> {
         unreachable!("nobody takes a snapshot here")
     }
@@ -184,6 +192,22 @@ fn who_writes_is_answered_once_the_entry_is_committed() {
     let expected = vec![(1, b"one".to_vec()), (2, b"two".to_vec())];
     assert_eq!(apply_all(&mut group), (expected, vec![]));
     assert!(!group.has_backlog() && group.proposals.is_empty());
+}
+
+#[test]
+fn an_occupied_application_is_given_no_command_and_asked_for_no_snapshot() {
+    let mut group = leader();
+    write(&mut group, 1, b"one");
+    carry_out(&mut group);
+    group.store.inner_mut().is_occupied = true;
+    assert!(group.has_backlog() && !group.can_apply());
+    assert!(group.begin_snapshot().is_none());
+    group.store.inner_mut().is_occupied = false;
+    assert!(group.can_apply());
+    apply_all(&mut group);
+    assert!(!group.can_apply(), "nothing waits any more");
+    let snapshot = group.begin_snapshot().expect("it gives its state again");
+    assert_eq!(snapshot.last_index, group.applied);
 }
 
 #[test]

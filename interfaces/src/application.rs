@@ -30,6 +30,19 @@ pub trait Application: Send {
     /// Answers a read without changing anything.
     fn query(&self, request: &[u8], reply: &mut Vec<u8>);
 
+    /// Whether it takes another entry's commands now. False: those that it has are still on their way to
+    /// where they are carried out, such as another program. Whoever drives the group asks again in every
+    /// turn, and wakes up when that may have changed; what is committed waits until then.
+    fn takes_commands(&self) -> bool {
+        true
+    }
+
+    /// Whether [`freeze`](Self::freeze) may be called now. False: the state of this moment is nowhere to be
+    /// had, as of another program that saves itself at moments of its own. It is asked again later.
+    fn may_freeze(&self) -> bool {
+        true
+    }
+
     /// Takes the state of this moment, cheaply, to be written by another thread while `apply` goes on.
     fn freeze(&self) -> Box<dyn Frozen>;
 

@@ -42,10 +42,11 @@ pub enum Class {
     F29Returns,
     F30RingFull,
     F30Overload,
+    F31Occupied,
 }
 
 /// All classes.
-pub const CLASSES: [Class; 36] = [
+pub const CLASSES: [Class; 37] = [
     Class::F1Loss,
     Class::F2Repeat,
     Class::F3Late,
@@ -82,6 +83,7 @@ pub const CLASSES: [Class; 36] = [
     Class::F29Returns,
     Class::F30RingFull,
     Class::F30Overload,
+    Class::F31Occupied,
 ];
 
 /// A number for each class.
@@ -135,6 +137,7 @@ impl Class {
             Self::F29Returns => "F29 leadership goes away and comes back",
             Self::F30RingFull => "F30 ring or window full",
             Self::F30Overload => "F30 overload",
+            Self::F31Occupied => "F31 the application takes nothing for a while",
         }
     }
 }
@@ -298,6 +301,8 @@ pub enum Strike {
     Pause,
     /// It stands still, but for its plane.
     PauseControl,
+    /// What carries its commands out is busy, and takes no more for a while.
+    Occupy,
     /// Its plane breaks.
     BreakPlane,
     /// Its plane forgets all it has, as one that is loaded anew: its process notices and stops.

@@ -84,6 +84,8 @@ pub struct Machine {
     pub inbox: VecDeque<Arrival>,
     /// The disk does nothing before this.
     pub stalled_until: Nanos,
+    /// What is replicated takes no commands until then.
+    pub occupied_until: Nanos,
     /// The next write dies after so many operations.
     pub dies_in_write: Option<(u8, bool)>,
     /// The process dies after so many more outputs; whether by a power cut.
@@ -312,6 +314,7 @@ impl Machine {
             wake_at: Nanos::MAX,
             inbox: VecDeque::new(),
             stalled_until: 0,
+            occupied_until: 0,
             dies_in_write: None,
             dies_after: None,
             down_for: 0,

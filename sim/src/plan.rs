@@ -593,8 +593,10 @@ fn fault(at: Nanos, settings: &Settings, menu: &[Dish], random: &mut Random) -> 
         random.between(SECOND, 30 * SECOND)
     } else if matches!(dish, Dish::StopClock) && random.permille(300) {
         random.between(SECOND, 60 * SECOND)
-    } else if matches!(what, Kind::Strike(Strike::Pause | Strike::PauseControl, _))
-        && random.permille(40)
+    } else if matches!(
+        what,
+        Kind::Strike(Strike::Pause | Strike::PauseControl | Strike::Occupy, _)
+    ) && random.permille(40)
     {
         random.between(2 * SECOND, 60 * SECOND)
     } else {
@@ -759,7 +761,8 @@ fn strike(random: &mut Random) -> Strike {
         1 => small(random, 4),
         _ => small(random, 30),
     };
-    match random.below(14) {
+    match random.below(15) {
+        14 => Strike::Occupy,
         13 => Strike::Sever,
         12 => Strike::FailSync {
             after: small(random, 2),

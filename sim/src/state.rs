@@ -11,10 +11,14 @@ pub struct State {
     pub store: Store,
     /// Its code reads, and tells, only the log's time in a tick.
     pub is_older: bool,
+    /// What carries commands out is busy, as another program may be: it takes no more, and gives no snapshot.
+    /// No part of the state.
+    pub is_occupied: bool,
 }
 
 impl Application for State {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
+        assert!(!self.is_occupied, "it takes no commands");
         self.store.apply(entry, reply);
     }
 
@@ -60,7 +64,16 @@ impl Application for State {
         self.store.query(request, reply);
     }
 
+    fn takes_commands(&self) -> bool {
+        !self.is_occupied
+    }
+
+    fn may_freeze(&self) -> bool {
+        !self.is_occupied
+    }
+
     fn freeze(&self) -> Box<dyn Frozen> {
+        assert!(!self.is_occupied, "it gives no snapshot");
         self.store.freeze()
     }
 

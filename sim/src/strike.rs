@@ -244,6 +244,11 @@ impl World {
                 self.queue.set(until, Event::GoesOn(machine, run));
                 self.counts.hit(Class::F10Pause);
             }
+            Strike::Occupy => {
+                it.occupied_until = it.occupied_until.max(now + lasts);
+                self.queue
+                    .set(it.occupied_until, Event::GoesOn(machine, it.run));
+            }
             Strike::Isolate => {
                 self.isolate(machine, lasts, luck);
                 self.counts.see("isolated");
@@ -309,6 +314,7 @@ impl World {
         let Some(process) = it.process.take() else {
             return;
         };
+        it.occupied_until = 0;
         it.socket.clear();
         it.durable.unsure_from = process.journal.unsure_from();
         let outlives = self.plan.settings.plane_outlives && !power;
@@ -561,6 +567,7 @@ impl World {
             it.old_copy = None;
             it.restart_clock(self.now);
             it.stalled_until = 0;
+            it.occupied_until = 0;
             it.plane_refuses_until = 0;
             it.dies_after = None;
             it.dies_in_write = None;

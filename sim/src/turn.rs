@@ -1,4 +1,5 @@
 //! What a process does with what has arrived: when its group has its turn, and what comes of that.
+use crate::fault::Class;
 use crate::forwarding::note_heard;
 use crate::machine::{Arrival, Group, Process};
 use crate::queue::{MILLISECOND, Nanos};
@@ -46,6 +47,7 @@ impl World {
         if let Some(pause) = self.machines[machine].notices_pause(self.now) {
             self.goes_on(machine, pause);
         }
+        self.occupy(machine);
         let mut inbox = std::mem::take(&mut self.machines[machine].inbox);
         let many = inbox.len() > 1;
         if many {
@@ -232,6 +234,18 @@ impl World {
     }
 
     /// What is to be done every now and then.
+    /// Whether the application of this process takes commands in this turn.
+    fn occupy(&mut self, machine: usize) {
+        let it = &mut self.machines[machine];
+        let is_occupied = self.now < it.occupied_until;
+        if let Some(process) = &mut it.process {
+            process.group.store.inner_mut().is_occupied = is_occupied;
+            if is_occupied && process.group.has_backlog() {
+                self.counts.hit(Class::F31Occupied);
+            }
+        }
+    }
+
     fn keep_house(&mut self, machine: usize) {
         let now = self.now;
         self.look_at_a_life(machine);

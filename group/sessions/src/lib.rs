@@ -276,6 +276,16 @@ impl<S: Application> Sessions<S> {
         self.inner.query(request, reply);
     }
 
+    /// As [`Application::takes_commands`].
+    pub fn takes_commands(&self) -> bool {
+        self.inner.takes_commands()
+    }
+
+    /// As [`Application::may_freeze`].
+    pub fn may_freeze(&self) -> bool {
+        self.inner.may_freeze()
+    }
+
     /// As [`Application::freeze`].
     pub fn freeze(&self) -> Box<dyn Frozen> {
         let inner = self.inner.freeze();

@@ -52,10 +52,17 @@ impl<S: Service> Server<S> {
                         .ok();
                     return;
                 }
+                if !self.core.group.store.may_freeze() {
+                    reply.send(Err(no_state())).ok(); // gone: whoever asked has stopped waiting
+                    return;
+                }
                 self.upkeep.snapshots.notify(reply);
                 self.take_snapshot();
                 let newest = self.core.group.replica.status().snapshot_index;
                 self.upkeep.snapshots.answer_if_idle(newest);
+            }
+            AdminRequest::Digest(reply) if !self.core.group.store.may_freeze() => {
+                reply.send(Err(no_state())).ok(); // gone: likewise
             }
             AdminRequest::Digest(reply) => {
                 self.upkeep.snapshots.digest(
@@ -96,4 +103,9 @@ impl<S: Service> Server<S> {
             None => {} // nobody waits for it
         }
     }
+}
+
+/// What is replicated gives its state at moments of its own.
+fn no_state() -> AdminError {
+    AdminError::Failed("what is replicated gives no state at this moment; try again later".into())
 }

@@ -102,7 +102,8 @@ impl<S: Service> Server<S> {
     pub fn give_states(&mut self) {
         let applied = self.core.group.applied;
         let freezes = &mut self.upkeep.snapshots.backups.freezes;
-        if !freezes.iter().any(|(at_least, _)| *at_least <= applied) {
+        let is_given = self.core.group.store.may_freeze();
+        if !is_given || !freezes.iter().any(|(at_least, _)| *at_least <= applied) {
             return;
         }
         for (at_least, reply) in std::mem::take(freezes) {

@@ -178,7 +178,7 @@ impl<S: Service> Core<S> {
     pub fn is_busy(&self) -> bool {
         S::is_busy(self)
             || self.group.reads.has_late
-            || self.group.has_backlog()
+            || self.group.can_apply()
             || self.group.has_unflushed()
             || self.group.plane_has_more()
     }
