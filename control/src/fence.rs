@@ -3,8 +3,10 @@
 //! and membership changes are right: the plane acknowledges entries that the log does not hold yet.
 use crate::engagement::{Engagement, Initiator, Phase};
 use crate::mutants::mutant;
-use crate::{Body, Input, LeaveReason, Message, Output, Peer, Refusal, Replica, Role};
-use quorumwire_interfaces::Registers;
+use crate::{
+    Body, Input, LeaveReason, MemberChange, Message, Output, Peer, Refusal, Replica, Role, Ticket,
+};
+use quorumwire_interfaces::{Registers, ReplicaId};
 use std::collections::VecDeque;
 
 /// Most inputs that wait for a plane to stop.
@@ -24,7 +26,7 @@ impl Replica {
     /// Looks at everything that happens before it is acted upon: it may have to wait.
     pub(crate) fn take_in(&mut self, input: Input, outputs: &mut Vec<Output>) {
         match self.plane.phase() {
-            Some(Phase::Stopping) if touches_the_log(&input) => self.wait(input, outputs),
+            Some(Phase::Stopping) if LogInput::of(&input).is_some() => self.wait(input, outputs),
             Some(Phase::Stopping) | None => self.dispatch(input, outputs),
             Some(Phase::Starting | Phase::Running) => match self.reason_to_leave(&input) {
                 Some(reason) => {
@@ -60,63 +62,33 @@ impl Replica {
             self.fast_counters.fence_waited += 1;
             return;
         }
-        match input {
-            Input::Read(ticket) | Input::ChangeMembers(ticket, _) | Input::Transfer(ticket, _) => {
+        match LogInput::of(&input) {
+            Some(
+                LogInput::Read(ticket)
+                | LogInput::ChangeMembers(ticket, _)
+                | LogInput::Transfer(ticket, _),
+            ) => {
                 let limit = "fence_inputs_max";
                 outputs.push(Output::Refused(ticket, Refusal::Busy { limit }));
             }
-            Input::Timeout
-            | Input::StoodStill(_)
-            | Input::PeerUp(..)
-            | Input::PeerDown(_)
-            | Input::Message { .. }
-            | Input::Persisted(_)
-            | Input::Applied(_)
-            | Input::SnapshotTaken(_)
-            | Input::SnapshotRead { .. }
-            | Input::SnapshotChunkStored { .. }
-            | Input::SnapshotInstalled { .. }
-            | Input::PlanePeer { .. }
-            | Input::Engaged { .. }
-            | Input::PlaneEntries(_)
-            | Input::PlaneProgress { .. }
-            | Input::PlaneBehind(_)
-            | Input::PlaneFailed
-            | Input::Disengaged { .. } => self.fast_counters.fence_dropped += 1,
+            Some(LogInput::Message(..)) | None => self.fast_counters.fence_dropped += 1,
         }
     }
 
     /// Why the plane must stop before this can be acted upon, if it must.
     fn reason_to_leave(&self, input: &Input) -> Option<LeaveReason> {
-        match input {
-            Input::Message { from, message } => self.reason_in_message(*from, message),
-            Input::ChangeMembers(_, change) => {
+        match LogInput::of(input)? {
+            LogInput::Message(from, message) => self.reason_in_message(from, message),
+            LogInput::ChangeMembers(_, change) => {
                 let sound = self.leading.is_some() && self.plan_change(change).is_ok();
                 (sound && !mutant("change-members-unfenced"))
                     .then_some(LeaveReason::MembershipChange)
             }
-            Input::Transfer(_, target) => {
-                let sound = self.transfer_target(*target).is_ok();
+            LogInput::Transfer(_, target) => {
+                let sound = self.transfer_target(target).is_ok();
                 (sound && !mutant("transfer-unfenced")).then_some(LeaveReason::Transfer)
             }
-            Input::Timeout
-            | Input::StoodStill(_)
-            | Input::PeerUp(..)
-            | Input::PeerDown(_)
-            | Input::Persisted(_)
-            | Input::Applied(_)
-            | Input::Read(_)
-            | Input::SnapshotTaken(_)
-            | Input::SnapshotRead { .. }
-            | Input::SnapshotChunkStored { .. }
-            | Input::SnapshotInstalled { .. }
-            | Input::PlanePeer { .. }
-            | Input::Engaged { .. }
-            | Input::PlaneEntries(_)
-            | Input::PlaneProgress { .. }
-            | Input::PlaneBehind(_)
-            | Input::PlaneFailed
-            | Input::Disengaged { .. } => None,
+            LogInput::Read(_) => None,
         }
     }
 
@@ -210,29 +182,40 @@ impl Replica {
     }
 }
 
-/// Whether it may lead to a vote, a term, a comparison of logs, an entry or a read.
-fn touches_the_log(input: &Input) -> bool {
-    match input {
-        Input::Message { .. } | Input::Read(_) | Input::ChangeMembers(..) | Input::Transfer(..) => {
-            true
+/// What may lead to a vote, a term, a comparison of logs, an entry or a read: it waits while a plane stops.
+enum LogInput<'a> {
+    Message(Peer, &'a Message),
+    Read(Ticket),
+    ChangeMembers(Ticket, &'a MemberChange),
+    Transfer(Ticket, Option<ReplicaId>),
+}
+
+impl<'a> LogInput<'a> {
+    /// None: it does not touch the log, and never waits.
+    fn of(input: &'a Input) -> Option<Self> {
+        match input {
+            Input::Message { from, message } => Some(Self::Message(*from, message)),
+            Input::Read(ticket) => Some(Self::Read(*ticket)),
+            Input::ChangeMembers(ticket, change) => Some(Self::ChangeMembers(*ticket, change)),
+            Input::Transfer(ticket, target) => Some(Self::Transfer(*ticket, *target)),
+            Input::Timeout
+            | Input::StoodStill(_)
+            | Input::PeerUp(..)
+            | Input::PeerDown(_)
+            | Input::Persisted(_)
+            | Input::Applied(_)
+            | Input::SnapshotTaken(_)
+            | Input::SnapshotRead { .. }
+            | Input::SnapshotChunkStored { .. }
+            | Input::SnapshotInstalled { .. }
+            | Input::PlanePeer { .. }
+            | Input::Engaged { .. }
+            | Input::PlaneEntries(_)
+            | Input::PlaneProgress { .. }
+            | Input::PlaneBehind(_)
+            | Input::PlaneFailed
+            | Input::Disengaged { .. } => None,
         }
-        Input::Timeout
-        | Input::StoodStill(_)
-        | Input::PeerUp(..)
-        | Input::PeerDown(_)
-        | Input::Persisted(_)
-        | Input::Applied(_)
-        | Input::SnapshotTaken(_)
-        | Input::SnapshotRead { .. }
-        | Input::SnapshotChunkStored { .. }
-        | Input::SnapshotInstalled { .. }
-        | Input::PlanePeer { .. }
-        | Input::Engaged { .. }
-        | Input::PlaneEntries(_)
-        | Input::PlaneProgress { .. }
-        | Input::PlaneBehind(_)
-        | Input::PlaneFailed
-        | Input::Disengaged { .. } => false,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::identity::{Found, IDENTITY_NAME, read_identity, write_identity};
 use crate::mark::{MARK_NAME, Mark};
 use crate::mutants::mutant;
 use crate::replay::{Replay, ReplayError, replay};
-use crate::segment::{SEGMENT_HEADER_BYTES, SEGMENT_VERSION, parse_segment_name, segment_name};
+use crate::segment::{SEGMENT_HEADER_BYTES, parse_segment_name, segment_name};
 use crate::snapshots::{SnapshotError, snapshot_name, snapshot_places};
 use crate::wal::{Active, Wal, WalParts};
 use crate::watch::{Part, Watch};
@@ -14,7 +14,7 @@ use crate::{
 };
 use bytes::BytesMut;
 use quorumwire_interfaces::{Incarnation, Index, Lineage, Term};
-use quorumwire_wire::{RECORD_HEADER_BYTES, RECORD_VERSION, SnapshotHead};
+use quorumwire_wire::{RECORD_HEADER_BYTES, SnapshotHead};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -185,11 +185,11 @@ fn recover(
         Err(ReplayError::Damaged(what)) => {
             return Ok(damaged(disk, settings, what, Some(kept)));
         }
-        Err(ReplayError::Newer { what, version }) => {
-            let readable = match what {
-                "log segment" => SEGMENT_VERSION,
-                _ => u32::from(RECORD_VERSION),
-            };
+        Err(ReplayError::Newer {
+            what,
+            version,
+            readable,
+        }) => {
             return Err(OpenError::Newer {
                 what,
                 found: version,

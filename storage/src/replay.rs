@@ -6,7 +6,7 @@ use crate::mark::Tail;
 use crate::mutants::mutant;
 use crate::segment::{
     DURABLE_PAYLOAD_BYTES, DurableNote, HeaderProblem, Position, SEGMENT_HEADER_BYTES,
-    SegmentHeader, chain_on, parse_segment_name, segment_name,
+    SEGMENT_VERSION, SegmentHeader, chain_on, parse_segment_name, segment_name,
 };
 use crate::term_runs::TermRuns;
 use crate::wal::SealedSegment;
@@ -61,7 +61,11 @@ pub(crate) enum ReplayError {
     /// Something that had been synced is not what it was.
     Damaged(String),
     /// It was written by a newer version of this format.
-    Newer { what: &'static str, version: u32 },
+    Newer {
+        what: &'static str,
+        version: u32,
+        readable: u32,
+    },
     /// The disk could not be asked.
     Io(io::Error),
 }
@@ -163,6 +167,7 @@ fn read_start(
             return Err(ReplayError::Newer {
                 what: "log segment",
                 version,
+                readable: SEGMENT_VERSION,
             });
         }
     };
@@ -592,10 +597,12 @@ fn damage_of(error: RecordError) -> Result<&'static str, ReplayError> {
         RecordError::Version { version } => Err(ReplayError::Newer {
             what: "log record",
             version: u32::from(version),
+            readable: u32::from(RECORD_VERSION),
         }),
         RecordError::Kind { kind } => Err(ReplayError::Newer {
             what: "log record kind",
             version: u32::from(kind),
+            readable: u32::from(RECORD_VERSION),
         }),
     }
 }

@@ -2,7 +2,7 @@
 //! does, in its order; carries out nothing.
 use super::base64::{self, DECODED_BYTES_MAX};
 use super::number::{signed, unsigned};
-use super::reply;
+use super::reply::{self, RefusalReply};
 use crate::{Exptime, KEY_BYTES_MAX, Key};
 
 /// Most words of a meta command's line.
@@ -64,19 +64,19 @@ impl<'a> Meta<'a> {
         kind: MetaKind,
         name: &'a [u8],
         flags: &'a [u8],
-    ) -> Result<Self, &'static [u8]> {
+    ) -> Result<Self, RefusalReply> {
         let Some(key) = Key::new(name) else {
-            return Err(reply::BAD_FORMAT);
+            return Err(reply::BAD_FORMAT.into());
         };
         let words_before = match kind {
             MetaKind::Set => 3,
             MetaKind::Get | MetaKind::Delete | MetaKind::Arithmetic => 2,
         };
         if words(flags).nth(WORDS_MAX - words_before).is_some() {
-            return Err(match kind {
+            return Err(RefusalReply::too_long(match kind {
                 MetaKind::Get => reply::TOO_MANY_FLAGS_OF_GET,
                 MetaKind::Set | MetaKind::Delete | MetaKind::Arithmetic => reply::TOO_MANY_FLAGS,
-            });
+            }));
         }
         let parsed = Flags::parse(flags, key).map_err(|error| match kind {
             MetaKind::Get | MetaKind::Set => error,
@@ -86,11 +86,11 @@ impl<'a> Meta<'a> {
             (MetaKind::Get | MetaKind::Delete, _)
             | (MetaKind::Set, None | Some(b'E' | b'A' | b'P' | b'R' | b'S'))
             | (MetaKind::Arithmetic, None | Some(b'I' | b'+' | b'D' | b'-')) => {}
-            (MetaKind::Set, Some(_)) => return Err(reply::BAD_MODE_OF_SET),
-            (MetaKind::Arithmetic, Some(_)) => return Err(reply::BAD_MODE_OF_ARITHMETIC),
+            (MetaKind::Set, Some(_)) => return Err(reply::BAD_MODE_OF_SET.into()),
+            (MetaKind::Arithmetic, Some(_)) => return Err(reply::BAD_MODE_OF_ARITHMETIC.into()),
         }
         if words(flags).any(|word| word[0] == b'O' && word.len() > OPAQUE_BYTES_MAX) {
-            return Err(reply::OPAQUE_TOO_LONG);
+            return Err(RefusalReply::too_long(reply::OPAQUE_TOO_LONG));
         }
         Ok(Self {
             kind,

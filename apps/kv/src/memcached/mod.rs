@@ -14,6 +14,7 @@ pub use meta::{Meta, MetaDebug, MetaKind};
 pub(crate) use number::unsigned;
 pub use parse::{parse, parse_on};
 pub use read::{Read, ReadForm, ReadKind};
+use reply::RefusalReply;
 
 /// Longest request line in bytes, its end included; only `get` and `gets` may use all of it.
 pub const LINE_BYTES_MAX: usize = 1 << 20;

@@ -2,7 +2,8 @@
 //! bytes were split on their way. Executes nothing.
 use super::number::{signed, unsigned};
 use super::{
-    COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, MetaKind, Parsed, Read, Request, are_few, reply,
+    COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, MetaKind, Parsed, Read, RefusalReply, Request,
+    are_few, reply,
 };
 use crate::{Command, Exptime, Key, Keys, TLS_HANDSHAKE, VALUE_BYTES_MAX, WhyRefused, Written};
 
@@ -197,7 +198,7 @@ impl<'a> Cut<'a> {
             b"lru" => self.lru(),
             b"lru_crawler" => self.lru_crawler(),
             b"watch" => self.watch(),
-            b"shutdown" => self.refuse(reply::SHUTDOWN_NOT_ENABLED),
+            b"shutdown" => self.refuse(RefusalReply::not_served(reply::SHUTDOWN_NOT_ENABLED)),
             _ => Parsed::Refused {
                 consumed: self.line_bytes,
                 swallow: 0,
@@ -214,7 +215,9 @@ impl<'a> Cut<'a> {
             return self.refuse(reply::ERROR);
         }
         match Keys::new(&self.line[name_bytes..]) {
-            Some(keys) if !are_few(keys) => self.refuse(reply::GET_TOO_LONG),
+            Some(keys) if !are_few(keys) => {
+                self.refuse(RefusalReply::too_long(reply::GET_TOO_LONG))
+            }
             Some(_) => self.accept(Request::Read(Read::items(self.line, with_unique))),
             None => self.refuse(reply::BAD_FORMAT),
         }
@@ -241,7 +244,8 @@ impl<'a> Cut<'a> {
             return self.refuse_block(block_bytes, noreply, reply::BAD_FORMAT);
         };
         if value_bytes > VALUE_BYTES_MAX {
-            return self.refuse_block(block_bytes, noreply, reply::TOO_LARGE);
+            let too_large = RefusalReply::too_long(reply::TOO_LARGE);
+            return self.refuse_block(block_bytes, noreply, too_large);
         }
         let consumed = self.line_bytes + block_bytes;
         let Some(block) = self.buffer.get(self.line_bytes..consumed) else {
@@ -405,17 +409,22 @@ impl<'a> Cut<'a> {
         self.accept(Request::Local(local))
     }
 
-    fn refuse(&self, reply: &'static [u8]) -> Parsed<'a> {
+    fn refuse(&self, reply: impl Into<RefusalReply>) -> Parsed<'a> {
         self.refuse_unless(false, reply)
     }
 
-    fn refuse_unless(&self, noreply: bool, reply: &'static [u8]) -> Parsed<'a> {
+    fn refuse_unless(&self, noreply: bool, reply: impl Into<RefusalReply>) -> Parsed<'a> {
         self.refuse_block(0, noreply, reply)
     }
 
-    fn refuse_block(&self, swallow: usize, noreply: bool, reply: &'static [u8]) -> Parsed<'a> {
-        let why = why(reply);
-        let reply: &[u8] = if noreply { b"" } else { reply };
+    fn refuse_block(
+        &self,
+        swallow: usize,
+        noreply: bool,
+        reply: impl Into<RefusalReply>,
+    ) -> Parsed<'a> {
+        let RefusalReply { text, why } = reply.into();
+        let reply: &[u8] = if noreply { b"" } else { text };
         Parsed::Refused {
             consumed: self.line_bytes,
             swallow,
@@ -423,22 +432,6 @@ impl<'a> Cut<'a> {
             why,
             close: false,
         }
-    }
-}
-
-/// Why a command that there is is refused with this answer.
-fn why(reply: &[u8]) -> WhyRefused {
-    match reply {
-        reply::TOO_LARGE
-        | reply::GET_TOO_LONG
-        | reply::TOO_MANY_FLAGS
-        | reply::TOO_MANY_FLAGS_OF_GET
-        | reply::OPAQUE_TOO_LONG => WhyRefused::TooLong,
-        reply::SHUTDOWN_NOT_ENABLED
-        | reply::NO_DUMP
-        | reply::NO_WATCHING
-        | reply::NO_SPARE_MEMORY => WhyRefused::NotServed,
-        _ => WhyRefused::Malformed,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The answers of the protocol, word for word, and the writing of items. Decides nothing.
-use crate::{ItemView, Key};
+use crate::{ItemView, Key, WhyRefused};
 
 macro_rules! replies {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
@@ -127,6 +127,39 @@ replies! {
     NO_WATCHING = "CLIENT_ERROR watch commands not allowed";
     /// The log carried something that is not a command.
     BAD_COMMAND = "SERVER_ERROR not a command of this version";
+}
+
+/// The answer to a request that is refused, and why it is, whatever the client is told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RefusalReply {
+    /// The answer.
+    pub text: &'static [u8],
+    /// Why.
+    pub why: WhyRefused,
+}
+
+impl RefusalReply {
+    /// To what is longer than it may be.
+    #[must_use]
+    pub const fn too_long(text: &'static [u8]) -> Self {
+        let why = WhyRefused::TooLong;
+        Self { text, why }
+    }
+
+    /// To what there is, and is not served here.
+    #[must_use]
+    pub const fn not_served(text: &'static [u8]) -> Self {
+        let why = WhyRefused::NotServed;
+        Self { text, why }
+    }
+}
+
+/// To what makes no sense.
+impl From<&'static [u8]> for RefusalReply {
+    fn from(text: &'static [u8]) -> Self {
+        let why = WhyRefused::Malformed;
+        Self { text, why }
+    }
 }
 
 /// How the answer to what the server could not do begins.

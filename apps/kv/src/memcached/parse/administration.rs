@@ -1,7 +1,7 @@
 //! Requests that tune memcached or look into it. Most of what they tune is not here: those are answered as
 //! memcached answers them, and change nothing.
 use super::{Cut, signed, unsigned};
-use crate::memcached::{Local, Parsed, reply};
+use crate::memcached::{Local, Parsed, RefusalReply, reply};
 use crate::{Command, MemoryChange};
 
 /// What memcached takes as a memory limit, at least and at most, and the largest number that it understands
@@ -94,17 +94,17 @@ impl<'a> Cut<'a> {
     }
 
     /// There is no memory to be moved from class to class.
-    fn why_not_reassigned(&self) -> &'static [u8] {
+    fn why_not_reassigned(&self) -> RefusalReply {
         let [Some(from), Some(to)] = [2, 3].map(|place| signed(self.words[place])) else {
-            return reply::BAD_FORMAT;
+            return reply::BAD_FORMAT.into();
         };
         let is_one = |class| (0..=CLASS_LAST).contains(&class);
         if from == to {
-            reply::SAME_CLASS
+            reply::SAME_CLASS.into()
         } else if is_one(from) && is_one(to) {
-            reply::NO_SPARE_MEMORY
+            RefusalReply::not_served(reply::NO_SPARE_MEMORY)
         } else {
-            reply::BAD_CLASS_OF_TWO
+            reply::BAD_CLASS_OF_TWO.into()
         }
     }
 
@@ -149,7 +149,7 @@ impl<'a> Cut<'a> {
         let number = || unsigned(self.words[2]);
         let refusal = match self.words[1..self.word_count.max(1)] {
             [b"crawl", classes] => why_not_crawled(classes),
-            [b"metadump", _] => Some(reply::NO_DUMP),
+            [b"metadump", _] => return self.refuse(RefusalReply::not_served(reply::NO_DUMP)),
             [b"sleep" | b"tocrawl", _] if number().is_none() => Some(reply::BAD_FORMAT),
             [b"sleep", _] if number() > Some(CRAWLER_SLEEP_MAX) => Some(reply::LONG_SLEEP),
             [b"enable" | b"disable"] | [b"sleep" | b"tocrawl", _] => None,
@@ -160,7 +160,8 @@ impl<'a> Cut<'a> {
 
     /// `watch [what...]`: nothing is told as it happens.
     pub(super) fn watch(&self) -> Parsed<'a> {
-        self.refuse_unless(self.noreply(), reply::NO_WATCHING)
+        let refusal = RefusalReply::not_served(reply::NO_WATCHING);
+        self.refuse_unless(self.noreply(), refusal)
     }
 
     fn tuned_unless(&self, refusal: Option<&'static [u8]>, noreply: bool) -> Parsed<'a> {

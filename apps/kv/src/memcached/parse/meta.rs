@@ -1,7 +1,7 @@
 //! Requests of the meta protocol.
 use super::{Cut, VALUE_BYTES_MAX, value_bytes};
 use crate::memcached::meta::{MetaDebug, split_line, split_word};
-use crate::memcached::{Meta, MetaKind, Parsed, Read, Request, reply};
+use crate::memcached::{Meta, MetaKind, Parsed, Read, RefusalReply, Request, reply};
 use crate::{Command, WhyRefused};
 
 impl<'a> Cut<'a> {
@@ -56,7 +56,8 @@ impl<'a> Cut<'a> {
             Err(reply) => return self.refuse_block(block_bytes, false, reply),
         };
         if value_bytes > VALUE_BYTES_MAX {
-            return self.refuse_block(block_bytes, false, reply::TOO_LARGE);
+            let too_large = RefusalReply::too_long(reply::TOO_LARGE);
+            return self.refuse_block(block_bytes, false, too_large);
         }
         let consumed = self.line_bytes + block_bytes;
         let Some(block) = self.buffer.get(self.line_bytes..consumed) else {
