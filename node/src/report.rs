@@ -3,15 +3,9 @@
 use crate::stage::Progress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+pub use words::{MemberStanding, PlaneChooser, ReplicaRole, ReportedDurability, ReportedPolicy};
 
-/// What a replica may be; see [`Report::role`].
-pub const ROLES: [&str; 6] = [JOINING, LEARNER, FOLLOWER, CANDIDATE, LEADER, REMOVED];
-pub(crate) const JOINING: &str = "joining";
-pub(crate) const LEARNER: &str = "learner";
-pub(crate) const FOLLOWER: &str = "follower";
-pub(crate) const CANDIDATE: &str = "candidate";
-pub(crate) const LEADER: &str = "leader";
-pub(crate) const REMOVED: &str = "removed";
+mod words;
 
 /// Of [`Report::durations`]: from a write's arrival at the leader to its answer.
 pub const COMMIT: &str = "commit";
@@ -32,7 +26,7 @@ pub struct Report {
     pub group: u32,
     /// joining, learner, follower, candidate or leader (a pre-candidate counts as candidate), or removed: it
     /// is no member any more.
-    pub role: String,
+    pub role: ReplicaRole,
     /// Raft term.
     pub term: u64,
     /// Who leads, if known.
@@ -58,7 +52,7 @@ pub struct Report {
     /// Bytes of entries in memory.
     pub log_bytes: u64,
     /// sync or memory.
-    pub durability: String,
+    pub durability: ReportedDurability,
     /// What carries the common case: `software` while no data plane is engaged.
     pub plane: String,
     /// Where this replica's data plane listens (UDP), if it has one.
@@ -124,7 +118,7 @@ pub struct Report {
     pub memory_used_bytes: u64,
     /// What happens at the limit: refuse or evict.
     #[serde(default)]
-    pub memory_policy: String,
+    pub memory_policy: ReportedPolicy,
     /// Clients connected.
     pub connections: u64,
     /// What their requests and answers hold in memory.
@@ -171,7 +165,7 @@ impl Report {
     #[must_use]
     pub fn memory_in_words(&self) -> String {
         let used = self.memory_used_bytes;
-        let then = if self.memory_policy == "evict" {
+        let then = if self.memory_policy == ReportedPolicy::Evict {
             "what was written or touched longest ago is deleted"
         } else {
             "writes are refused"
@@ -201,7 +195,7 @@ pub struct DataPlaneReport {
     #[serde(default)]
     pub runs: Option<String>,
     /// option, or auto.
-    pub chosen_by: String,
+    pub chosen_by: PlaneChooser,
     /// Those that would have been faster and cannot run there.
     pub refused: Vec<RefusedPlaneReport>,
 }
@@ -252,7 +246,7 @@ pub struct MemberReport {
     /// Whether it votes now.
     pub voter: bool,
     /// voter, learner or joining (will vote once it has caught up).
-    pub role: String,
+    pub role: MemberStanding,
     /// Where other replicas connect to it.
     pub peer: String,
     /// Where memcached clients connect to it, if it is connected.
@@ -273,7 +267,7 @@ impl MemberReport {
             id,
             incarnation: "00".to_owned(),
             voter: true,
-            role: "voter".to_owned(),
+            role: MemberStanding::Voter,
             peer: String::new(),
             memcached: None,
             redis: None,

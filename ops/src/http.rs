@@ -36,7 +36,7 @@ use quorumwire_node::admin::{
     AdminConfigs, AdminError, AdminPort, AdminRequest, AdminService, AdminTls,
 };
 use quorumwire_node::descriptors::{LOOKUP_DESCRIPTORS_MAX, Starvation};
-use quorumwire_node::report::Report;
+use quorumwire_node::report::{MemberStanding, ReplicaRole, Report};
 use quorumwire_node::sparing::Sparing;
 use quorumwire_node::tls::Standing;
 use quorumwire_wire::limits::MEMBERS_MAX;
@@ -489,12 +489,15 @@ async fn readiness(State(handle): State<Handle>) -> Response {
                 |leader| format!("replica {leader} leads"),
             );
             let mut own = report.members.iter().filter(|it| it.id == report.id);
-            let is_full =
-                own.any(|it| it.incarnation == report.incarnation && it.role != "joining");
-            let member = match report.role.as_str() {
-                "removed" => ", and it was removed from the cluster",
-                _ if is_full => "",
-                _ => ", and it does not vote yet",
+            let is_full = own.any(|it| {
+                it.incarnation == report.incarnation && it.role != MemberStanding::Joining
+            });
+            let member = if report.role == ReplicaRole::Removed {
+                ", and it was removed from the cluster"
+            } else if is_full {
+                ""
+            } else {
+                ", and it does not vote yet"
             };
             let mut error = format!("not ready: {}, {leader}{member}", report.role);
             for fault in &report.faults {

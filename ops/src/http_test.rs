@@ -35,7 +35,7 @@ fn report() -> Report {
     let member = |id: u16| MemberReport::voter(id, Some(format!("127.0.0.1:{id}")));
     Report {
         id: 1,
-        role: "follower".to_owned(),
+        role: "follower".into(),
         leader: Some(2),
         ready: true,
         members: vec![member(1), member(2)],
@@ -208,7 +208,7 @@ fn a_ready_replica_says_that_writes_are_refused() {
 #[test]
 fn a_replica_that_is_not_ready_is_healthy() {
     let unready = Report {
-        role: "candidate".to_owned(),
+        role: "candidate".into(),
         ..Report::default()
     };
     let served = serve(Some(unready), Ok(()));

@@ -3,7 +3,10 @@
 mod rates;
 
 use crate::counters::count;
-use quorumwire_node::report::{COMMIT, FollowerReport, IncomingReport, Report, TURN};
+use quorumwire_node::report::{
+    COMMIT, FollowerReport, IncomingReport, MemberStanding, ReplicaRole, Report,
+    ReportedDurability, TURN,
+};
 use rates::Span;
 pub use rates::{Latency, ProtocolRates};
 use serde::{Deserialize, Serialize};
@@ -33,7 +36,7 @@ pub struct LiveDocument {
     /// The highest term anybody knows of.
     pub term: u64,
     /// sync or memory.
-    pub durability: String,
+    pub durability: ReportedDurability,
     /// majority or all.
     pub quorum: String,
     /// All replicas together.
@@ -97,7 +100,7 @@ pub struct LiveReplica {
     /// How long ago it answered last; none: never yet.
     pub silent_ms: Option<u64>,
     /// voter, learner or joining; none: it is no member.
-    pub member: Option<String>,
+    pub member: Option<MemberStanding>,
     /// Where it serves HTTP, if known.
     pub http: Option<String>,
     /// What its leader knows of it; none for the leader itself, and while nobody leads.
@@ -112,7 +115,7 @@ pub struct LiveReplica {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Figures {
     /// joining, learner, follower, candidate or leader.
-    pub role: String,
+    pub role: ReplicaRole,
     /// Whether a client's request would be served now, and this replica votes or is a learner for good.
     pub ready: bool,
     /// Raft term.
@@ -223,7 +226,7 @@ impl LiveCluster {
         } = observation;
         let fresh = || seen.values().filter_map(|it| it.as_ref().ok());
         let leader = fresh()
-            .filter(|it| it.role == "leader")
+            .filter(|it| it.role == ReplicaRole::Leader)
             .max_by_key(|it| it.term);
         let best = leader.or_else(|| fresh().max_by_key(|it| (it.term, it.commit_index)));
         self.forget_strangers(best);
@@ -329,7 +332,7 @@ fn milliseconds(duration: Duration) -> u64 {
 
 fn figures(report: &Report, span: Option<&Span<'_>>) -> Figures {
     let protocols = rates::protocols(span);
-    let leads = report.role == "leader";
+    let leads = report.role == ReplicaRole::Leader;
     Figures {
         role: report.role.clone(),
         ready: report.ready,
@@ -356,7 +359,7 @@ fn figures(report: &Report, span: Option<&Span<'_>>) -> Figures {
             memory_bytes: report.log_bytes,
             segments: report.log_segments,
         },
-        disk: (report.durability == "sync").then(|| rates::disk(span)),
+        disk: (report.durability == ReportedDurability::Sync).then(|| rates::disk(span)),
         snapshot_index: report.snapshot_index,
         snapshot_age_ms: report.snapshot_age_ms,
         elections_started: count(report, "elections_started"),

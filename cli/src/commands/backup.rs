@@ -6,6 +6,7 @@ use super::view::{ClusterView, Target, ask_leader_at, try_again};
 use crate::utc;
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_node::options::Refused;
+use quorumwire_node::report::ReplicaRole;
 use quorumwire_node::server::Replicated;
 use quorumwire_node::stage::{MeteredStream, Progress, Stage};
 use quorumwire_ops::http::ReadIndexBody;
@@ -227,7 +228,7 @@ fn fetch(
     let view = ClusterView::gather(&arguments.target)?;
     let followers = view
         .reports()
-        .filter(|it| it.role == "follower" && it.ready);
+        .filter(|it| it.role == ReplicaRole::Follower && it.ready);
     let follower = followers.max_by_key(|it| it.applied_index);
     let most = view.reports().max_by_key(|it| it.applied_index);
     let without_leader = most.filter(|_| arguments.stale);

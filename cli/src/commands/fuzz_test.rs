@@ -80,17 +80,17 @@ fn report(id: u16, moment: usize) -> Report {
     Report {
         id,
         cluster: "trunk".to_owned(),
-        role: if leads { "leader" } else { "follower" }.to_owned(),
+        role: if leads { "leader" } else { "follower" }.into(),
         term: 7,
         leader: Some(0),
         last_index: 100,
         first_index: 1,
-        durability: "sync".to_owned(),
+        durability: "sync".into(),
         plane: "software".to_owned(),
         data_plane: Some(DataPlaneReport {
             name: "socket".to_owned(),
             runs: None,
-            chosen_by: "auto".to_owned(),
+            chosen_by: "auto".into(),
             refused: vec![RefusedPlaneReport {
                 name: "xdp".to_owned(),
                 why: "no leave".to_owned(),

@@ -207,7 +207,7 @@ fn list(target: &Target, json: bool) -> anyhow::Result<()> {
     for member in &report.members {
         rows.push(vec![
             member.id.to_string(),
-            member.role.clone(),
+            member.role.to_string(),
             member.incarnation.clone(),
             member.peer.clone(),
             or_dash(&member.memcached),

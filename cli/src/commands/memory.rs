@@ -2,7 +2,7 @@
 use super::confirm;
 use super::view::{Target, ask_leader, gather_with_leader};
 use anyhow::Context as _;
-use quorumwire_node::report::Report;
+use quorumwire_node::report::{Report, ReportedPolicy};
 use quorumwire_ops::http::{MemoryRequest, PolicyWord};
 use serde_json::Value;
 use std::process::ExitCode;
@@ -72,7 +72,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn what_goes(now: &Report, change: &MemoryRequest) -> Option<String> {
     let evicts = match change.policy {
         Some(policy) => policy == PolicyWord::Evict,
-        None => now.memory_policy == "evict",
+        None => now.memory_policy == ReportedPolicy::Evict,
     };
     let limit = change.limit_bytes.unwrap_or(now.memory_limit_bytes);
     let used = now.memory_used_bytes;
@@ -161,7 +161,7 @@ mod tests {
             items,
             memory_used_bytes: used,
             memory_limit_bytes: limit,
-            memory_policy: policy.to_owned(),
+            memory_policy: policy.into(),
             ..Report::default()
         }
     }

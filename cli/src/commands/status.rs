@@ -1,6 +1,6 @@
 //! `quorumwire status`: what every replica of a cluster says about itself.
 use super::view::{ClusterView, ReplicaView, Target, as_text, listed};
-use quorumwire_node::report::{FollowerReport, IncomingReport, Report};
+use quorumwire_node::report::{FollowerReport, IncomingReport, PlaneChooser, Report};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -79,7 +79,10 @@ pub fn as_table(view: &ClusterView) -> String {
                     note(&mut notes, *id, &line);
                 }
                 // What an option asks for needs no reason.
-                let by_itself = report.data_plane.iter().filter(|it| it.chosen_by == "auto");
+                let by_itself = report
+                    .data_plane
+                    .iter()
+                    .filter(|it| it.chosen_by == PlaneChooser::Auto);
                 for choice in by_itself {
                     note(
                         &mut notes,
@@ -261,12 +264,12 @@ fn row(report: &Report, leader: Option<&Report>) -> Vec<String> {
     let lag = leader.map(|leader| lag(report, leader));
     let cells = [
         report.id.to_string(),
-        report.role.clone(),
+        report.role.to_string(),
         report.term.to_string(),
         report.commit_index.to_string(),
         report.applied_index.to_string(),
         lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string()),
-        report.durability.clone(),
+        report.durability.to_string(),
         match report.fast_term {
             Some(_) => format!("{} +", report.plane_name()),
             None => report.plane_name().to_owned(),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 fn view() -> ClusterView {
     let leader = Report {
         id: 0,
-        role: "leader".to_owned(),
+        role: "leader".into(),
         term: 4,
         last_index: 90,
         ready: true,
@@ -25,7 +25,7 @@ fn view() -> ClusterView {
     };
     let follower = Report {
         id: 1,
-        role: "follower".to_owned(),
+        role: "follower".into(),
         term: 4,
         faults: vec!["the disk is full".to_owned()],
         ..Report::default()
@@ -126,13 +126,13 @@ fn a_plane_is_named_and_none_is_none() {
         words.collect::<Vec<_>>().join(" ")
     };
     let leader = report_mut(&mut view, 0);
-    (leader.durability, leader.plane) = ("sync".to_owned(), "software".to_owned());
+    (leader.durability, leader.plane) = ("sync".into(), "software".to_owned());
     assert_eq!(plane(&view), "none");
     let leader = report_mut(&mut view, 0);
     leader.data_plane = Some(DataPlaneReport {
         name: "socket".to_owned(),
         runs: None,
-        chosen_by: "option".to_owned(),
+        chosen_by: "option".into(),
         refused: vec![],
     });
     assert_eq!(plane(&view), "socket");
@@ -165,12 +165,12 @@ fn view_of_hosts(hosts: [&str; 3]) -> ClusterView {
         let at = |port: u16| format!("{host}:{port}");
         let report = Report {
             id,
-            role: if id == 0 { "leader" } else { "follower" }.to_owned(),
+            role: if id == 0 { "leader" } else { "follower" }.into(),
             term: 12_345,
             commit_index: 3_000_000_000_000,
             applied_index: 3_000_000_000_000,
             last_index: 3_000_000_000_007,
-            durability: "memory".to_owned(),
+            durability: "memory".into(),
             plane: "software".to_owned(),
             quorum: "majority".to_owned(),
             memcached: at(11_211),
@@ -317,7 +317,7 @@ fn a_deposed_leader_does_not_count() {
     let mut view = view();
     let newer = Report {
         id: 3,
-        role: "leader".to_owned(),
+        role: "leader".into(),
         term: 5,
         ready: false,
         ..Report::default()
@@ -338,7 +338,7 @@ fn the_table_says_what_auto_chose_and_why_not_the_faster_one() {
         data_plane: Some(DataPlaneReport {
             name: name.to_owned(),
             runs: runs.map(str::to_owned),
-            chosen_by: chosen_by.to_owned(),
+            chosen_by: chosen_by.into(),
             refused,
         }),
         ..Report::default()

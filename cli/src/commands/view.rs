@@ -5,7 +5,7 @@ use super::progress::{Words, while_doing};
 use anyhow::{Context as _, bail};
 use quorumwire_node::foreign_text::is_plain;
 use quorumwire_node::options::reachable_argument;
-use quorumwire_node::report::{MemberReport, Report};
+use quorumwire_node::report::{MemberReport, ReplicaRole, Report};
 use quorumwire_node::server::HTTP_ADDRESS_FILE;
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX};
 use serde::Serialize;
@@ -198,7 +198,7 @@ impl ClusterView {
 
     /// Who was removed knows older members: what it says of them counts only where nobody else says anything.
     fn add_silent_members(&mut self) {
-        let has_left = |report: &&Report| report.role == "removed";
+        let has_left = |report: &&Report| report.role == ReplicaRole::Removed;
         let mut of_members: Vec<&Report> = self.reports().filter(|it| !has_left(it)).collect();
         if of_members.iter().all(|report| report.members.is_empty()) {
             of_members = self.reports().collect();
@@ -237,7 +237,9 @@ impl ClusterView {
     /// The report of the leader of the highest term, if one serves.
     #[must_use]
     pub fn leader(&self) -> Option<&Report> {
-        let leaders = self.reports().filter(|report| report.role == "leader");
+        let leaders = self
+            .reports()
+            .filter(|report| report.role == ReplicaRole::Leader);
         let leader = leaders.max_by_key(|report| report.term)?;
         leader.ready.then_some(leader)
     }

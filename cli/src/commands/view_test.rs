@@ -86,14 +86,14 @@ fn cluster(answers: Answers) -> (Fake, Fake) {
         MemberReport::voter(2, None),
     ];
     *follower.report.lock().unwrap() = Report {
-        role: "follower".to_owned(),
+        role: "follower".into(),
         http: follower.address.clone(),
         members: members.clone(),
         ..Report::default()
     };
     *leader.report.lock().unwrap() = Report {
         id: 1,
-        role: "leader".to_owned(),
+        role: "leader".into(),
         ready: true,
         http: leader.address.clone(),
         members,
@@ -285,7 +285,7 @@ fn who_waits_to_be_taken_in_leads_to_the_cluster_that_it_met() {
     let joining = fake(vec![None]);
     *joining.report.lock().unwrap() = Report {
         id: 3,
-        role: "joining".to_owned(),
+        role: "joining".into(),
         http: joining.address.clone(),
         met_http: Some(follower.address.clone()),
         ..Report::default()
@@ -310,7 +310,7 @@ fn what_a_removed_replica_remembers_of_members_is_not_shown() {
     ];
     *removed.report.lock().unwrap() = Report {
         id: 3,
-        role: "removed".to_owned(),
+        role: "removed".into(),
         http: removed.address.clone(),
         members,
         ..Report::default()
@@ -376,7 +376,7 @@ fn a_backup_that_finds_no_leader_names_the_other_way_if_a_replica_answers() {
         error.to_string()
     };
     assert_eq!(told(), "no leader");
-    "follower".clone_into(&mut leader.report.lock().unwrap().role);
+    leader.report.lock().unwrap().role = "follower".into();
     assert!(
         told().starts_with("no leader; --stale copies"),
         "{}",

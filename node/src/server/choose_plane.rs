@@ -5,7 +5,7 @@ use super::earlier_plane::{EarlierPlaneOff, note_in};
 use super::plane::{Hosting, Plane, plane_options};
 use crate::options::{Durability, ServerOptions};
 use crate::planes::{OpenPlanes, PlaneChoice, PlaneKind, PlaneSetup};
-use crate::report::{DataPlaneReport, RefusedPlaneReport};
+use crate::report::{DataPlaneReport, PlaneChooser, RefusedPlaneReport};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use quorumwire_interfaces::{GroupId, PlaneKeyPair};
@@ -50,8 +50,8 @@ pub fn choose_plane(
 ) -> anyhow::Result<Vec<(Plane, Hosting)>> {
     let (alone, chosen_by) = match options.plane {
         PlaneChoice::None => return Ok(Vec::new()),
-        PlaneChoice::One(_) => (true, "option"),
-        PlaneChoice::Auto => (false, "auto"),
+        PlaneChoice::One(_) => (true, PlaneChooser::Option),
+        PlaneChoice::Auto => (false, PlaneChooser::Auto),
     };
     let mut refused: Vec<RefusedPlaneReport> = Vec::new();
     for kind in options.plane.candidates() {
@@ -72,7 +72,7 @@ pub fn choose_plane(
         let choice = DataPlaneReport {
             name: name.to_owned(),
             runs: opened.runs,
-            chosen_by: chosen_by.to_owned(),
+            chosen_by: chosen_by.clone(),
             refused,
         };
         if !alone {

@@ -3,7 +3,7 @@
 use super::Server;
 use super::core::Core;
 use super::service::Service;
-use crate::report;
+use crate::report::ReplicaRole;
 use quorumwire_control::Role;
 use quorumwire_interfaces::ReplicaId;
 
@@ -45,16 +45,16 @@ impl<S: Service> Core<S> {
     }
 
     /// What it is, for people.
-    pub fn role_name(&self) -> &'static str {
+    pub fn role(&self) -> ReplicaRole {
         if self.has_left() {
-            return report::REMOVED;
+            return ReplicaRole::Removed;
         }
         match self.group.replica.role() {
-            Role::Joining => report::JOINING,
-            Role::Learner => report::LEARNER,
-            Role::Follower => report::FOLLOWER,
-            Role::PreCandidate | Role::Candidate => report::CANDIDATE,
-            Role::Leader => report::LEADER,
+            Role::Joining => ReplicaRole::Joining,
+            Role::Learner => ReplicaRole::Learner,
+            Role::Follower => ReplicaRole::Follower,
+            Role::PreCandidate | Role::Candidate => ReplicaRole::Candidate,
+            Role::Leader => ReplicaRole::Leader,
         }
     }
 }
@@ -186,11 +186,11 @@ mod tests {
     #[test]
     fn only_who_was_a_member_has_been_removed() {
         let mut core = left_out();
-        assert_eq!(core.role_name(), "joining");
+        assert_eq!(core.role(), ReplicaRole::Joining);
         assert!(!is_answered(&mut core, Reason::Removed));
         // The folder says that it was one, though the membership that named it is behind the snapshot.
         core.history.was_member = true;
-        assert_eq!(core.role_name(), "removed");
+        assert_eq!(core.role(), ReplicaRole::Removed);
         assert!(is_answered(&mut core, Reason::Removed));
     }
 

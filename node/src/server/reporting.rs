@@ -5,7 +5,8 @@ use super::service::Service;
 use crate::foreign_text::plain;
 use crate::logging;
 use crate::options::Durability;
-use crate::report::{self, FastTermReport, FollowerReport, IncomingReport, MemberReport, Report};
+use crate::report::{self, FastTermReport, FollowerReport, IncomingReport, MemberReport};
+use crate::report::{MemberStanding, Report, ReportedDurability};
 use quorumwire_control::Status;
 use quorumwire_interfaces::Counter;
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
@@ -15,10 +16,10 @@ use std::time::Duration;
 impl<S: Service> Server<S> {
     /// Tells whoever started this process what has changed.
     pub fn tell_service_manager(&mut self) {
-        let role = self.core.role_name();
+        let role = self.core.role();
         let status = match self.core.group.replica.leader() {
             _ if self.core.has_left() => format!("{role} from the cluster"),
-            Some(_) => role.to_owned(),
+            Some(_) => role.to_string(),
             None => format!("{role}, no leader"),
         };
         let far = self.what_lasts();
@@ -42,7 +43,7 @@ impl<S: Service> Server<S> {
                 _ => String::new(),
             },
             group: self.core.group.id.0,
-            role: self.core.role_name().to_owned(),
+            role: self.core.role(),
             term: status.term.0,
             leader: status.leader.map(|leader| leader.0),
             commit_index: status.commit_index.0,
@@ -58,10 +59,9 @@ impl<S: Service> Server<S> {
             log_segments: self.core.journal.segments(),
             log_bytes: status.log_bytes as u64,
             durability: match self.options.durability {
-                Durability::Sync => "sync",
-                Durability::Memory => "memory",
-            }
-            .to_owned(),
+                Durability::Sync => ReportedDurability::Sync,
+                Durability::Memory => ReportedDurability::Memory,
+            },
             plane: match (&status.fast_term, hosting) {
                 (Some(_), Some(plane)) => plane.name,
                 (Some(_) | None, _) => "software",
@@ -137,11 +137,10 @@ impl<S: Service> Server<S> {
             incarnation: member.incarnation.to_string(),
             voter: member.role == MemberRole::Voter,
             role: match member.role {
-                MemberRole::Voter => "voter",
-                MemberRole::Learner => "learner",
-                MemberRole::Joining => "joining",
-            }
-            .to_owned(),
+                MemberRole::Voter => MemberStanding::Voter,
+                MemberRole::Learner => MemberStanding::Learner,
+                MemberRole::Joining => MemberStanding::Joining,
+            },
             peer: plain(&member.peer_address),
             memcached: address(&self.addresses.memcached, info.map(|info| &info.client)),
             redis: address(&self.addresses.redis, info.map(|info| &info.redis)),

@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use quorumwire_node::report::{
-    COMMIT, DURATION_BOUNDS_US, Durations, FollowerReport, ROLES, Report, TURN,
+    COMMIT, DURATION_BOUNDS_US, Durations, FollowerReport, ReplicaRole, Report, TURN,
 };
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -102,7 +102,7 @@ fn encode_identity(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt:
         ("replica", report.id.to_string()),
         ("group", report.group.to_string()),
         ("incarnation", report.incarnation.clone()),
-        ("durability", report.durability.clone()),
+        ("durability", report.durability.to_string()),
         ("plane", report.plane.clone()),
         ("quorum", report.quorum.clone()),
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -120,8 +120,8 @@ fn encode_identity(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt:
         None,
         MetricType::Gauge,
     )?;
-    for role in ROLES {
-        let labels = [("role", role)];
+    for role in ReplicaRole::ALL {
+        let labels = [("role", role.as_str())];
         let held = i64::from(role == report.role);
         roles.encode_family(&labels)?.encode_gauge(&held)?;
     }

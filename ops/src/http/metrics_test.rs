@@ -7,7 +7,7 @@ fn report() -> Report {
         id,
         incarnation: "00".to_owned(),
         voter,
-        role: "voter".to_owned(),
+        role: "voter".into(),
         peer: String::new(),
         memcached: None,
         redis: None,
@@ -22,7 +22,7 @@ fn report() -> Report {
     Report {
         id: 3,
         cluster: "a \"quoted\" name\n".to_owned(),
-        role: "leader".to_owned(),
+        role: "leader".into(),
         term: 7,
         leader: Some(3),
         commit_index: 41,

@@ -1,4 +1,5 @@
 //! What `quorumwire top` shows of a document, on a screen of any size. Asks nobody and reads no key.
+use quorumwire_node::report::ReplicaRole;
 use quorumwire_ops::live::{Figures, Latency, LiveDocument, LiveReplica};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -301,17 +302,17 @@ fn table<'t>(
 }
 
 fn style_of(replica: &LiveReplica) -> Style {
-    match replica.figures.as_ref().map(|it| it.role.as_str()) {
+    match replica.figures.as_ref().map(|it| &it.role) {
         _ if !replica.reachable => Style::new().fg(Color::Red),
-        Some("leader") => Style::new().fg(Color::Green),
-        Some("follower") => Style::new(),
+        Some(ReplicaRole::Leader) => Style::new().fg(Color::Green),
+        Some(ReplicaRole::Follower) => Style::new(),
         Some(_) | None => Style::new().fg(Color::Yellow),
     }
 }
 
 fn role(replica: &LiveReplica) -> String {
     let figures = replica.figures.as_ref().filter(|_| replica.reachable);
-    figures.map_or_else(|| "unreachable".to_owned(), |it| it.role.clone())
+    figures.map_or_else(|| "unreachable".to_owned(), |it| it.role.to_string())
 }
 
 fn plane(figures: &Figures) -> String {

@@ -14,7 +14,7 @@ fn replica(id: u16, role: &str) -> LiveReplica {
         reachable: true,
         lag: Some(12),
         figures: Some(Figures {
-            role: role.to_owned(),
+            role: role.into(),
             term: 7,
             commit_index: 123_456,
             applied_index: 123_455,
@@ -180,7 +180,7 @@ fn the_first_lines_fit_into_eighty_columns() {
     let mut screen = Screen::default();
     let mut full = document();
     full.cluster = "quorumwire".to_owned();
-    (full.durability, full.quorum) = ("sync".to_owned(), "majority".to_owned());
+    (full.durability, full.quorum) = ("sync".into(), "majority".to_owned());
     (full.term, full.totals.connections) = (12, 8);
     (full.totals.items, full.totals.items_bytes) = (100_000, 1000 << 20);
     screen.take(full);

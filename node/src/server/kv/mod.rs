@@ -37,7 +37,7 @@ use super::requests;
 use super::service::{AnswerTime, ReadLine, Service};
 use crate::admin::AdminError;
 use crate::options::ServerOptions;
-use crate::report::Report;
+use crate::report::{Report, ReportedPolicy};
 use anyhow::Context as _;
 use mio::Registry;
 use quorumwire_control::Entry;
@@ -45,7 +45,7 @@ use quorumwire_group::FollowerRead;
 use quorumwire_interfaces::{CounterSink, Index, Term};
 use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{
-    Command, ERROR_BYTES_MAX, MemoryChange, MemoryCounters, REPLY_BYTES_MAX, Store,
+    Command, ERROR_BYTES_MAX, MemoryChange, MemoryCounters, MemoryPolicy, REPLY_BYTES_MAX, Store,
 };
 use quorumwire_sessions::ANSWER_BYTES_MAX;
 use quorumwire_wire::limits::ATTACHMENT_BYTES_MAX;
@@ -279,7 +279,10 @@ impl Service for KeyValue {
         report.items_bytes = store.bytes;
         report.memory_limit_bytes = limit.bytes;
         report.memory_used_bytes = store.limited_bytes;
-        limit.policy.name().clone_into(&mut report.memory_policy);
+        report.memory_policy = match limit.policy {
+            MemoryPolicy::Refuse => ReportedPolicy::Refuse,
+            MemoryPolicy::Evict => ReportedPolicy::Evict,
+        };
     }
 
     fn count(&self, store: &Store, sink: CounterSink<'_>) {

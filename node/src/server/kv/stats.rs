@@ -136,7 +136,7 @@ impl Core {
         push(output, "commit_index", self.group.replica.commit_index().0);
         push(output, "applied_index", self.group.applied.0);
         push(output, "term", self.group.replica.term().0);
-        push(output, "role", self.role_name());
+        push(output, "role", self.role().as_str());
     }
 
     fn resettable(&self) -> Resettable {

@@ -242,7 +242,7 @@ impl Server {
             ("role", "master".to_owned()),
             ("connected_slaves", status.followers.len().to_string()),
             ("master_repl_offset", status.commit_index.0.to_string()),
-            ("quorumwire_role", self.core.role_name().to_owned()),
+            ("quorumwire_role", self.core.role().to_string()),
             ("quorumwire_term", status.term.0.to_string()),
         ];
         if status.role != Role::Leader {
