@@ -74,7 +74,7 @@ mod tests {
                 index: Index(0x0a0b),
                 term: Term(0x0c0d),
                 command,
-                asked_by: None,
+                requester: None,
             };
             let before = block.clone();
             append_record(&mut block, GroupId(0x0506), &entry);

@@ -4,7 +4,7 @@ use crate::signing::{Signing, checksum};
 use quorumwire_interfaces::{GroupId, PlaneKeys};
 use quorumwire_wire::packet::{
     FLAG_BLIND, FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX,
-    Reason, SENDER_CLIENT, VERSION,
+    PacketReason, SENDER_CLIENT, VERSION,
 };
 
 /// Longest payload of a request that every replica's plane takes, in bytes: a follower sends it on with
@@ -110,13 +110,13 @@ impl ClientPackets {
     }
 
     /// Reads a datagram that should be an answer.
-    pub fn answer<'a>(&self, datagram: &'a [u8]) -> Result<PacketAnswer<'a>, Reason> {
+    pub fn answer<'a>(&self, datagram: &'a [u8]) -> Result<PacketAnswer<'a>, PacketReason> {
         let (header, payload) = self.signing.open(datagram)?;
         if header.kind != Kind::Answer as u8 {
-            return Err(Reason::Unexpected);
+            return Err(PacketReason::Unexpected);
         }
         let piece = if header.flags & FLAG_FRAGMENT != 0 {
-            let number = payload.first_chunk().ok_or(Reason::Malformed)?;
+            let number = payload.first_chunk().ok_or(PacketReason::Malformed)?;
             Some(u32::from_be_bytes(*number))
         } else {
             None

@@ -1,6 +1,6 @@
 //! What a plane has done and not done, in numbers. On a metrics page `plane_` stands in front of their names.
 use quorumwire_interfaces::{CounterSink, counters, counters_by};
-use quorumwire_wire::packet::Reason;
+use quorumwire_wire::packet::PacketReason;
 
 counters! {
     /// Counts since the plane was made. All are numbers of packets.
@@ -35,7 +35,7 @@ counters! {
 counters_by! {
     /// What was not taken, or not as the sender meant it, by reason.
     #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-    pub struct ReasonCounters: Reason but not [None] {
+    pub struct ReasonCounters: PacketReason but not [None] {
         /// Packets dropped because they are too short to be the data plane's
         NotOurs: "not_ours",
         /// Packets dropped because their format's version is unknown
@@ -84,7 +84,7 @@ counters_by! {
 impl Counters {
     /// How many packets had this reason.
     #[must_use]
-    pub const fn reason(&self, reason: Reason) -> u64 {
+    pub const fn reason(&self, reason: PacketReason) -> u64 {
         self.reasons.of(reason)
     }
 
@@ -94,7 +94,7 @@ impl Counters {
         self.reasons.each(sink);
     }
 
-    pub(crate) fn note(&mut self, reason: Reason) {
+    pub(crate) fn note(&mut self, reason: PacketReason) {
         self.reasons.count(reason);
     }
 }

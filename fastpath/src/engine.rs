@@ -15,7 +15,7 @@ use quorumwire_interfaces::{
 };
 use quorumwire_wire::packet::{
     ACTION_FANOUT, ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_BUNDLE, FLAG_FRAGMENT, FLAG_REFUSED,
-    FLAG_TICK, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, REPLICAS_MAX, Reason, Registers, Role,
+    FLAG_TICK, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, PacketReason, REPLICAS_MAX, Registers, Role,
     SENDER_CLIENT, VERSION,
 };
 use std::net::SocketAddr;
@@ -358,10 +358,10 @@ impl<P: RegisterStore> Engine<P> {
         outcomes.clear();
         let submitted = self.register_store.submit(headers, &mut outcomes);
         let mut taken = 0;
-        for ((header, outcome), (payload, asked_by)) in headers.iter().zip(&outcomes).zip(payloads)
+        for ((header, outcome), (payload, requester)) in headers.iter().zip(&outcomes).zip(payloads)
         {
             if outcome.is_stored() {
-                self.store(header, outcome, payload, asked_by);
+                self.store(header, outcome, payload, requester);
                 self.say(outcome, payload, outbox);
                 taken += 1;
             } else {
@@ -398,10 +398,10 @@ impl<P: RegisterStore> Engine<P> {
                 flags: FLAG_BLIND,
                 ..Header::default()
             };
-            let asker = ReplyAddress::Memcached(from, set.request);
-            let asked_by = (!set.noreply).then_some(asker);
+            let requester = ReplyAddress::Memcached(from, set.request);
+            let requester = (!set.noreply).then_some(requester);
             let header = self.assigned(blind, &command);
-            let payloads = std::iter::once((&command[..], asked_by));
+            let payloads = std::iter::once((&command[..], requester));
             self.assign(&[header], payloads, outbox).is_ok()
         });
         self.command = command;
@@ -428,7 +428,10 @@ impl<P: RegisterStore> Engine<P> {
             return Err(PlaneError::NotEngaged);
         }
         let outcome = self.register_store.persisted(upto.0)?;
-        if !matches!(outcome.reason(), Reason::None | Reason::Repeated) {
+        if !matches!(
+            outcome.reason(),
+            PacketReason::None | PacketReason::Repeated
+        ) {
             return Err(PlaneError::Refused(
                 "only what was stored can be persisted, and only where that is held",
             ));
@@ -452,7 +455,7 @@ impl<P: RegisterStore> Engine<P> {
             .ok()
             .filter(|bytes| usize::from(*bytes) <= PAYLOAD_BYTES_MAX)
         else {
-            self.counters.note(Reason::Malformed);
+            self.counters.note(PacketReason::Malformed);
             return;
         };
         let header = Header {
@@ -492,7 +495,7 @@ impl<P: RegisterStore> Engine<P> {
                     sequence: stored.sequence,
                     payload,
                 },
-                asked_by: stored.asked_by.and_then(|asker| match asker {
+                requester: stored.requester.and_then(|requester| match requester {
                     ReplyAddress::Packet(client) if !blind => Some(client),
                     ReplyAddress::Packet(_) | ReplyAddress::Memcached(..) => None,
                 }),
@@ -529,7 +532,7 @@ impl<P: RegisterStore> Engine<P> {
         from: &Header,
         outcome: &Outcome,
         payload: &[u8],
-        asked_by: Option<ReplyAddress>,
+        requester: Option<ReplyAddress>,
     ) {
         let previous_term = match Kind::from_byte(from.kind) {
             Some(Kind::Append) => from.previous_term,
@@ -552,7 +555,7 @@ impl<P: RegisterStore> Engine<P> {
             payload_crc32c: from.payload_crc32c,
             payload_bytes: u16::try_from(payload.len()).expect("within the limit"),
             flags: from.flags & FLAGS_OF_ENTRIES,
-            asked_by,
+            requester,
         };
         self.register_store.put(entry, payload);
         self.counters.stored += 1;

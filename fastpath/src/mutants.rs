@@ -47,16 +47,16 @@ mod tests {
     use super::*;
     use crate::checks::Mutant;
     use crate::step::tests::{assert_the_c_takes_nothing_cut, form, packet};
-    use quorumwire_wire::packet::Reason;
+    use quorumwire_wire::packet::PacketReason;
 
     /// Else the end of a cut packet would be read behind it.
     #[test]
     fn without_exact_length_only_what_is_longer_is_taken() {
         activate(Some(Mutant::ExactLength));
         let longer = [packet(), vec![0]].concat();
-        assert_eq!(form(&longer).0, Reason::None);
+        assert_eq!(form(&longer).0, PacketReason::None);
         assert_the_c_takes_nothing_cut();
         activate(None);
-        assert_eq!(form(&longer).0, Reason::Malformed);
+        assert_eq!(form(&longer).0, PacketReason::Malformed);
     }
 }

@@ -24,7 +24,7 @@ pub struct EntryHead {
     /// Those that go with a command.
     pub flags: u8,
     /// Leader: the client that waits for an answer.
-    pub asked_by: Option<ReplyAddress>,
+    pub requester: Option<ReplyAddress>,
 }
 
 /// A client that waits for an answer, and how it asked.

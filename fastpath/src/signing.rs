@@ -4,7 +4,7 @@ use crate::mutants::mutant;
 use crate::step::{self, KeyPair, Keys};
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use quorumwire_wire::packet::{
-    FLAG_EPOCH, HEADER_BYTES, Header, Kind, MAGIC, ORIGIN_BYTES, Reason, TAG_OFFSET,
+    FLAG_EPOCH, HEADER_BYTES, Header, Kind, MAGIC, ORIGIN_BYTES, PacketReason, TAG_OFFSET,
 };
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -70,11 +70,11 @@ impl Signing {
     }
 
     /// Checks all that can be checked without state.
-    pub fn open<'a>(&self, datagram: &'a [u8]) -> Result<(Header, &'a [u8]), Reason> {
+    pub fn open<'a>(&self, datagram: &'a [u8]) -> Result<(Header, &'a [u8]), PacketReason> {
         let (header, payload) = step::check(&self.checked_with, datagram)?;
         // As qw_brings_command() in C.
         let command = match Kind::from_byte(header.kind) {
-            Some(Kind::Forward) => payload.get(ORIGIN_BYTES..).ok_or(Reason::Malformed)?,
+            Some(Kind::Forward) => payload.get(ORIGIN_BYTES..).ok_or(PacketReason::Malformed)?,
             Some(Kind::Request) => payload,
             Some(
                 Kind::Append
@@ -87,7 +87,7 @@ impl Signing {
             | None => return Ok((header, payload)),
         };
         if header.payload_crc32c != checksum(command) && !mutant("checksum-not-looked-at") {
-            return Err(Reason::Checksum);
+            return Err(PacketReason::Checksum);
         }
         Ok((header, payload))
     }

@@ -2,7 +2,7 @@
 use crate::ffi;
 use crate::shared::{Gap, Outcome};
 use quorumwire_wire::packet::{
-    ACTION_STORE, HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Reason, Registers,
+    ACTION_STORE, HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, PacketReason, Registers,
 };
 
 /// Most bytes that [`siphash`] takes.
@@ -11,7 +11,7 @@ pub const SIPHASH_BYTES_MAX: usize = PAYLOAD_BYTES_MAX;
 impl Outcome {
     /// Why the packet was not taken, or not as the sender meant it.
     #[must_use]
-    pub fn reason(&self) -> Reason {
+    pub fn reason(&self) -> PacketReason {
         reason(self.reason)
     }
 
@@ -126,14 +126,14 @@ pub struct Keys {
     pub clients: KeyPair,
 }
 
-fn reason(number: u32) -> Reason {
+fn reason(number: u32) -> PacketReason {
     u8::try_from(number)
         .ok()
-        .and_then(Reason::from_byte)
+        .and_then(PacketReason::from_byte)
         .expect("the C gives only reasons of the schema")
 }
 
-fn reason_of(number: i32) -> Reason {
+fn reason_of(number: i32) -> PacketReason {
     reason(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
@@ -219,20 +219,20 @@ pub fn registers_sound(registers: &Registers) -> bool {
 }
 
 /// Checks a datagram's form, then its tag, and splits it. Reads no state.
-pub fn check<'a>(keys: &Keys, datagram: &'a [u8]) -> Result<(Header, &'a [u8]), Reason> {
+pub fn check<'a>(keys: &Keys, datagram: &'a [u8]) -> Result<(Header, &'a [u8]), PacketReason> {
     let Some(frame) = datagram.first_chunk::<HEADER_BYTES>() else {
-        return Err(Reason::NotOurs);
+        return Err(PacketReason::NotOurs);
     };
     let mut header = Header::default();
     let form = reason_of(ffi::check_form(datagram, &mut header));
-    if form != Reason::None {
+    if form != PacketReason::None {
         return Err(form);
     }
     let payload = datagram
         .get(HEADER_BYTES..HEADER_BYTES + usize::from(header.payload_bytes))
-        .ok_or(Reason::Malformed)?;
+        .ok_or(PacketReason::Malformed)?;
     let tag = reason_of(ffi::check_tag(keys, &header, frame, payload));
-    if tag != Reason::None {
+    if tag != PacketReason::None {
         return Err(tag);
     }
     Ok((header, payload))
@@ -280,7 +280,7 @@ pub mod tests {
 
     /// What the C says of a form, and what it has decoded. [`check`] looks at the lengths itself before it
     /// calls; here only the C does, as in planes without Rust around it.
-    pub fn form(frame: &[u8]) -> (Reason, Header) {
+    pub fn form(frame: &[u8]) -> (PacketReason, Header) {
         let mut decoded = Header::default();
         let form = reason_of(ffi::check_form(frame, &mut decoded));
         (form, decoded)
@@ -290,17 +290,21 @@ pub mod tests {
     pub fn assert_the_c_takes_nothing_cut() {
         let packet = packet();
         for bytes in 0..HEADER_BYTES {
-            let untouched = (Reason::NotOurs, Header::default());
+            let untouched = (PacketReason::NotOurs, Header::default());
             assert_eq!(form(&packet[..bytes]), untouched, "{bytes} bytes");
         }
         for bytes in HEADER_BYTES..packet.len() {
-            assert_eq!(form(&packet[..bytes]).0, Reason::Malformed, "{bytes} bytes");
+            assert_eq!(
+                form(&packet[..bytes]).0,
+                PacketReason::Malformed,
+                "{bytes} bytes"
+            );
         }
     }
 
     #[test]
     fn the_c_takes_nothing_cut() {
         assert_the_c_takes_nothing_cut();
-        assert_eq!(form(&packet()), (Reason::None, header()));
+        assert_eq!(form(&packet()), (PacketReason::None, header()));
     }
 }

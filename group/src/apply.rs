@@ -6,7 +6,7 @@ use crate::proposals::Proposal;
 use crate::requester::Requester;
 use quorumwire_control::{Entry, SnapshotMeta};
 use quorumwire_interfaces::{Application, DataPlane, Index, LogTime};
-use quorumwire_sessions::{LogPosition, Outcome, Refusal, SESSION_HEADER_BYTES, Sessions};
+use quorumwire_sessions::{LogPosition, Outcome, SESSION_HEADER_BYTES, SessionRefusal, Sessions};
 use quorumwire_wire::limits::ATTACHMENT_BYTES_MAX;
 use quorumwire_wire::{RecordKind, Tick};
 use std::iter::Peekable;
@@ -73,7 +73,7 @@ pub fn apply<S: Application>(
             Outcome::Applied
         }
         // One that could not be split: the leader that made it is at fault.
-        RecordKind::Bundle => Outcome::Refused(Refusal::Malformed),
+        RecordKind::Bundle => Outcome::Refused(SessionRefusal::Malformed),
         RecordKind::NoOp
         | RecordKind::Membership
         | RecordKind::HardState

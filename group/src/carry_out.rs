@@ -493,7 +493,7 @@ fn release_plane<D: Driver>(driver: &mut D) {
 mod tests {
     use super::*;
     use crate::requester::RequestId;
-    use quorumwire_sessions::Refusal as SessionRefusal;
+    use quorumwire_sessions::SessionRefusal;
     use std::net::SocketAddr;
 
     /// An empty answer would leave a client of a text protocol waiting.

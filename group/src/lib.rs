@@ -67,8 +67,8 @@ pub use order::{BeginRead, ReadState};
 pub use passed_on::{AnswerKind, ForwardKind, GroupMessage, PassedOn};
 pub use peers::{DroppedMessages, PeerConnection, Peers, QUEUE_BYTES_MAX};
 pub use plane::{
-    AnswerTooLong, Plane, PlaneCounters, PlaneEntry, PlaneOptions, PlaneOutput, QUESTIONS_MAX,
-    Question, Request, Submission,
+    AnswerTooLong, Plane, PlaneCounters, PlaneOptions, PlaneOutput, QUESTIONS_MAX, Question,
+    Request, StoredRequest, Submission,
 };
 pub use proposals::{Proposal, Proposals, Settlement};
 pub use requester::{AnswerTo, Follower, PlaneClient, RequestId, Requester};

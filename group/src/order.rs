@@ -14,7 +14,7 @@ pub enum ReadState {
     /// show is not known yet.
     Gated(Index),
     /// A read index round is under way.
-    Asked(Ticket),
+    Round(Ticket),
     /// To be answered once the state machine has applied this index; no lease needed any more.
     Granted(Index),
     /// Sent to the leader, under this request number.
@@ -31,7 +31,7 @@ impl ReadState {
     #[must_use]
     pub const fn waits_for_others(self) -> bool {
         match self {
-            Self::Asked(_) | Self::Forwarded(_) | Self::UnderWay => true,
+            Self::Round(_) | Self::Forwarded(_) | Self::UnderWay => true,
             Self::Gated(_) | Self::Granted(_) => false,
         }
     }
@@ -112,7 +112,7 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
             }
             ReadState::Gated(must_apply) => (state, self.gate(must_apply, may_wait, line)),
             ReadState::Granted(index) => (state, self.gate_granted(index, may_wait, line)),
-            ReadState::Asked(_) | ReadState::Forwarded(_) | ReadState::UnderWay => {
+            ReadState::Round(_) | ReadState::Forwarded(_) | ReadState::UnderWay => {
                 return (state, ReadStep::Nothing);
             }
         };

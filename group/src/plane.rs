@@ -57,7 +57,7 @@ pub struct Request {
 
 /// A client's request that the plane has put into the log.
 #[derive(Clone, Copy, Debug)]
-pub struct PlaneEntry {
+pub struct StoredRequest {
     /// Where.
     pub index: Index,
     /// The fast term.
@@ -94,7 +94,7 @@ impl Request {
     }
 }
 
-impl PlaneEntry {
+impl StoredRequest {
     /// Whoever asked waits for its index.
     #[must_use]
     pub fn proposal<O: From<PlaneClient>>(self, at: Now) -> Proposal<O> {
@@ -114,7 +114,7 @@ pub struct PlaneOutput {
     /// Records of the entries stored, in order.
     pub records: BytesMut,
     /// Clients' requests among them whose answers come from the host.
-    pub asked: Vec<PlaneEntry>,
+    pub asked: Vec<StoredRequest>,
     /// Clients' requests that it could not take.
     pub requests: Vec<Request>,
     /// Who asks for what its ring no longer holds.
@@ -430,15 +430,17 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
                     brought.records.reserve(BLOCK_BYTES);
                 }
                 append_record(&mut brought.records, group, &entry);
-                brought.asked.extend(entry.asked_by.map(|from| PlaneEntry {
-                    index: entry.index,
-                    term: entry.term,
-                    client: PlaneClient {
-                        from,
-                        session: entry.command.session,
-                        sequence: entry.command.sequence,
-                    },
-                }));
+                brought
+                    .asked
+                    .extend(entry.requester.map(|from| StoredRequest {
+                        index: entry.index,
+                        term: entry.term,
+                        client: PlaneClient {
+                            from,
+                            session: entry.command.session,
+                            sequence: entry.command.sequence,
+                        },
+                    }));
             }
             PlaneEvent::Behind(slot) => {
                 brought.behind.extend(slots.get(usize::from(slot)));

@@ -247,7 +247,7 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
             ReadStep::AskRound => {
                 let must_apply = self.read_barrier();
                 let ticket = self.ask_round(must_apply, Reader::Here(reader));
-                row.set_gated_states(ReadState::Asked(ticket));
+                row.set_gated_states(ReadState::Round(ticket));
                 FirstRead::Wait
             }
             ReadStep::Forward => FirstRead::Forward,
@@ -347,7 +347,7 @@ mod tests {
     /// came later.
     #[test]
     fn a_round_is_for_the_first_reads_that_wait_for_the_same() {
-        let asked = ReadState::Asked(Ticket(7));
+        let asked = ReadState::Round(Ticket(7));
         let mut row = Row::default();
         row.push(read(ReadState::ANEW));
         row.push(read(ReadState::Gated(Index(3))));

@@ -145,7 +145,7 @@ pub struct PlaneEntry<'a> {
     /// Leader: the client that asked through the plane and waits for an answer from the host; `None` for what
     /// was submitted, and for blind writes. A client is an IP address and a port, whatever the plane: so it
     /// stands in a packet that a follower passes on, and it may ask a plane of another kind next.
-    pub asked_by: Option<SocketAddr>,
+    pub requester: Option<SocketAddr>,
 }
 
 /// What a plane tells its host.

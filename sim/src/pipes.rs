@@ -142,7 +142,7 @@ impl World {
             && let Some(pipe) = self.pipe(machine, burst)
         {
             let granted = ReadState::Granted(index);
-            pipe.slots.replace_states(ReadState::Asked(ticket), granted);
+            pipe.slots.replace_states(ReadState::Round(ticket), granted);
         }
     }
 

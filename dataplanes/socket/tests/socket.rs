@@ -102,13 +102,13 @@ fn a_socket_of_ipv6_speaks_with_both_kinds() {
     };
     let request = ClientPackets::new(&keys()).request(&request).unwrap();
     client.send_to(&request, leader_by_4).unwrap();
-    let mut asked_by = None;
+    let mut requester = None;
     planes[0].poll(8, &mut |event| {
         if let PlaneEvent::Entry(entry) = event {
-            asked_by = entry.asked_by.or(asked_by);
+            requester = entry.requester.or(requester);
         }
     });
-    assert_eq!(asked_by, client.local_addr().ok());
+    assert_eq!(requester, client.local_addr().ok());
 }
 
 #[test]

@@ -115,7 +115,7 @@ static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *
 	__u32 at = s->frame.at + QW_HEADER_BYTES;
 	__u32 bytes = s->in.payload_bytes;
 	__u8 flags = s->in.flags & QW_FLAGS_OF_ENTRIES;
-	__u8 asked_by = QW_ASKER_NONE;
+	__u8 requester = QW_REQUESTER_NONE;
 
 	if (!slot)
 		return 0;
@@ -129,14 +129,14 @@ static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *
 	if (s->in.kind == QW_KIND_APPEND) {
 		slot->previous_term = s->in.previous_term;
 	} else if (s->in.kind == QW_KIND_REQUEST) {
-		asked_by = QW_ASKER_PACKET;
+		requester = QW_REQUESTER_PACKET;
 		slot->client = s->sender;
 		if (s->frame.is_memcached) {
-			asked_by = s->set.noreply ? QW_ASKER_NONE : QW_ASKER_MEMCACHED;
+			requester = s->set.noreply ? QW_REQUESTER_NONE : QW_REQUESTER_MEMCACHED;
 			slot->request = s->set.request;
 		}
 	} else if (s->in.kind == QW_KIND_FORWARD) {
-		asked_by = QW_ASKER_PACKET;
+		requester = QW_REQUESTER_PACKET;
 		if (bpf_xdp_load_bytes(ctx, at, &slot->client, QW_ORIGIN_BYTES))
 			return 0;
 		__builtin_memset(slot->client.mac, 0, ETH_ALEN);
@@ -148,10 +148,10 @@ static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *
 	slot->payload_crc32c = s->in.payload_crc32c;
 	slot->payload_bytes = (__u16)bytes;
 	slot->flags = flags;
-	slot->asked_by = asked_by;
+	slot->requester = requester;
 	slot->answered_here = (s->in.kind == QW_KIND_REQUEST ||
 			       qw_left_out(QW_LEFT_OUT_ANSWERED_HERE)) &&
-			      (flags & QW_FLAG_BLIND) != 0 && asked_by != QW_ASKER_NONE;
+			      (flags & QW_FLAG_BLIND) != 0 && requester != QW_REQUESTER_NONE;
 	if (!qw_load_payload(ctx, at, slot, bytes))
 		return 0;
 	barrier();

@@ -214,7 +214,7 @@ qw_write_answer(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 		.sequence = slot->sequence,
 	};
 
-	if (slot->asked_by == QW_ASKER_MEMCACHED)
+	if (slot->requester == QW_REQUESTER_MEMCACHED)
 		return qw_write_stored(ctx, frame, slot, index, range->term);
 	if (!qw_still_holds(slot, index, frame->group_slot, range->term))
 		return qw_came_late(frame->group_slot);
@@ -245,9 +245,9 @@ static __always_inline __u64 qw_answers(const struct qw_slot *slot, __u64 index)
 static __always_inline __u64 qw_leaves_answer(const struct qw_slot *slot, __u64 index)
 {
 	__u64 is_blind = slot->flags / QW_FLAG_BLIND;
-	__u64 is_asked = 1 - qw_same(slot->asked_by, QW_ASKER_NONE);
+	__u64 has_requester = 1 - qw_same(slot->requester, QW_REQUESTER_NONE);
 
-	return is_blind & is_asked & (1 - (slot->answered_here & 1)) & qw_same(slot->index, index);
+	return is_blind & has_requester & (1 - (slot->answered_here & 1)) & qw_same(slot->index, index);
 }
 
 /* Has the host send an entry to a replica, because it cannot leave from here. */

@@ -35,13 +35,13 @@
 #define QW_EVENTS_BYTES 65536
 
 /* Who waits for the answer to an entry. */
-enum qw_asker {
+enum qw_requester {
 	/* Nobody. */
-	QW_ASKER_NONE = 0,
+	QW_REQUESTER_NONE = 0,
 	/* A client that sent a REQUEST. */
-	QW_ASKER_PACKET = 1,
+	QW_REQUESTER_PACKET = 1,
 	/* A memcached client, to whom STORED is said. */
-	QW_ASKER_MEMCACHED = 2,
+	QW_REQUESTER_MEMCACHED = 2,
 };
 
 /* How one frame becomes several. */
@@ -178,8 +178,8 @@ struct qw_slot {
 	__u16 payload_bytes;
 	/* As in the header. */
 	__u8 flags;
-	/* Who waits for the answer (`asker`). */
-	__u8 asked_by;
+	/* Who waits for the answer (`requester`). */
+	__u8 requester;
 	/* Where that is. */
 	struct qw_endpoint client;
 	/* The memcached client's number for its request. */
@@ -199,7 +199,7 @@ _Static_assert(__builtin_offsetof(struct qw_slot, sequence) == 24, "sequence is 
 _Static_assert(__builtin_offsetof(struct qw_slot, payload_crc32c) == 32, "payload_crc32c is at 32");
 _Static_assert(__builtin_offsetof(struct qw_slot, payload_bytes) == 36, "payload_bytes is at 36");
 _Static_assert(__builtin_offsetof(struct qw_slot, flags) == 38, "flags is at 38");
-_Static_assert(__builtin_offsetof(struct qw_slot, asked_by) == 39, "asked_by is at 39");
+_Static_assert(__builtin_offsetof(struct qw_slot, requester) == 39, "requester is at 39");
 _Static_assert(__builtin_offsetof(struct qw_slot, client) == 40, "client is at 40");
 _Static_assert(__builtin_offsetof(struct qw_slot, request) == 64, "request is at 64");
 _Static_assert(__builtin_offsetof(struct qw_slot, answered_here) == 66, "answered_here is at 66");

@@ -3,10 +3,11 @@
 use crate::ffi::{MapMemory, full_barrier, run, wait_for_programs};
 use crate::mutants::mutant;
 use crate::shared::{
-    ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN_AT, CONTROL_OUT_AT, CPUS_MAX,
-    ControlHead, Endpoint, GROUP_AWAITED_ROUND_AT, GROUP_BROKEN_AT, GROUP_BYTES, GROUP_IDLES_AT,
-    GROUP_REGISTERS_AT, GROUP_SEEN_INDEX_AT, GROUP_VERSION_AT, GROUP_WOKEN_AT, IN_STEP_BYTES,
-    IN_STEP_COPIES_DONE_AT, IN_STEP_COPIES_ORDERED_AT, Order, SLOT_BYTES, SUBMIT_MAX, SlotHead,
+    CONTROL_IN_AT, CONTROL_OUT_AT, CPUS_MAX, ControlHead, Endpoint, GROUP_AWAITED_ROUND_AT,
+    GROUP_BROKEN_AT, GROUP_BYTES, GROUP_IDLES_AT, GROUP_REGISTERS_AT, GROUP_SEEN_INDEX_AT,
+    GROUP_VERSION_AT, GROUP_WOKEN_AT, IN_STEP_BYTES, IN_STEP_COPIES_DONE_AT,
+    IN_STEP_COPIES_ORDERED_AT, Order, REQUESTER_MEMCACHED, REQUESTER_NONE, REQUESTER_PACKET,
+    SLOT_BYTES, SUBMIT_MAX, SlotHead,
 };
 use quorumwire_fastpath::{EntryHead, Outcome, RegisterStore, ReplyAddress};
 use quorumwire_interfaces::PlaneError;
@@ -369,11 +370,13 @@ impl RegisterStore for KernelRegisters {
     }
 
     fn put(&mut self, entry: EntryHead, payload: &[u8]) {
-        let (asked_by, client, request) = match entry.asked_by {
-            None => (ASKER_NONE, Endpoint::default(), 0),
-            Some(ReplyAddress::Packet(client)) => (ASKER_PACKET, Endpoint::new(client, [0; 6]), 0),
+        let (requester, client, request) = match entry.requester {
+            None => (REQUESTER_NONE, Endpoint::default(), 0),
+            Some(ReplyAddress::Packet(client)) => {
+                (REQUESTER_PACKET, Endpoint::new(client, [0; 6]), 0)
+            }
             Some(ReplyAddress::Memcached(client, request)) => {
-                (ASKER_MEMCACHED, Endpoint::new(client, [0; 6]), request)
+                (REQUESTER_MEMCACHED, Endpoint::new(client, [0; 6]), request)
             }
         };
         let head = SlotHead {
@@ -384,7 +387,7 @@ impl RegisterStore for KernelRegisters {
             payload_crc32c: entry.payload_crc32c,
             payload_bytes: entry.payload_bytes,
             flags: entry.flags,
-            asked_by,
+            requester,
             client,
             request,
             answered_here: 0,
@@ -407,9 +410,9 @@ impl RegisterStore for KernelRegisters {
         self.parts.ring.fetch(soon, FETCH_BYTES);
         let head = self.head(index)?;
         let client = || head.client.socket_address();
-        let asked_by = match head.asked_by {
-            ASKER_PACKET => Some(ReplyAddress::Packet(client())),
-            ASKER_MEMCACHED => Some(ReplyAddress::Memcached(client(), head.request)),
+        let requester = match head.requester {
+            REQUESTER_PACKET => Some(ReplyAddress::Packet(client())),
+            REQUESTER_MEMCACHED => Some(ReplyAddress::Memcached(client(), head.request)),
             _ => None,
         };
         let stored = EntryHead {
@@ -420,7 +423,7 @@ impl RegisterStore for KernelRegisters {
             payload_crc32c: head.payload_crc32c,
             payload_bytes: head.payload_bytes,
             flags: head.flags,
-            asked_by,
+            requester,
         };
         let payload_at = self.slot_at(index) + size_of::<SlotHead>();
         let bytes = usize::from(head.payload_bytes);
@@ -456,5 +459,5 @@ fn give(program: &OwnedFd, group_slot: u32) -> Result<(), PlaneError> {
 
 /// Whether a committed entry is a blind write that the program has not answered and never will.
 pub fn is_left_to_host(head: &SlotHead) -> bool {
-    head.flags & FLAG_BLIND != 0 && head.asked_by != ASKER_NONE && head.answered_here == 0
+    head.flags & FLAG_BLIND != 0 && head.requester != REQUESTER_NONE && head.answered_here == 0
 }

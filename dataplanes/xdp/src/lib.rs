@@ -49,7 +49,7 @@ use quorumwire_interfaces::{
     Offload, PLANE_REPLICAS_MAX, PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
 use quorumwire_plane_door::noted_nowhere;
-use quorumwire_wire::packet::Reason;
+use quorumwire_wire::packet::PacketReason;
 use recent::Recent;
 pub use refused::{Blames, Refused, capabilities_needed};
 use rustix::event::epoll;
@@ -183,7 +183,7 @@ impl XdpPlane {
             memcached_port: None,
             queue: None,
             steered: None,
-            counted_before: vec![0; Reason::ALL.len() + COUNTS.len()],
+            counted_before: vec![0; PacketReason::ALL.len() + COUNTS.len()],
             failed: None,
             engaged: false,
             copies_seen,

@@ -16,7 +16,7 @@ use crate::shared::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use quorumwire_fastpath::RECENT_PLACES;
 use quorumwire_fastpath::shared::RECENT_BYTES;
-use quorumwire_wire::packet::Reason;
+use quorumwire_wire::packet::PacketReason;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -270,7 +270,10 @@ impl Slot {
 
     /// The programs' counters for this group, by name, and what of the interface's cannot be told apart.
     pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let names = Reason::ALL.map(Reason::name).into_iter().chain(COUNTS);
+        let names = PacketReason::ALL
+            .map(PacketReason::name)
+            .into_iter()
+            .chain(COUNTS);
         (0..).zip(names).map(|(number, name)| {
             let mut count = self.programs.counter(self.number, number);
             if COUNTS_OF_INTERFACE.contains(&name) {

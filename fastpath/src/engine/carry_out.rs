@@ -10,7 +10,7 @@ use crate::step::{self, Question, is_for_hosts_only};
 use quorumwire_interfaces::PlaneEvent;
 use quorumwire_wire::packet::{
     ACTION_COMMIT, ACTION_FANOUT, ACTION_FORWARD, ACTION_REPLY, ACTION_RESEND, ACTION_STORE,
-    ACTION_TO_SOFTWARE, FLAG_BLIND, Header, Kind, RESEND_ENTRIES_MAX, Reason, SENDER_CLIENT,
+    ACTION_TO_SOFTWARE, FLAG_BLIND, Header, Kind, PacketReason, RESEND_ENTRIES_MAX, SENDER_CLIENT,
 };
 use std::net::SocketAddr;
 
@@ -59,7 +59,7 @@ impl Engine<Memory> {
         };
         let mut command = packet.payload;
         if outcome.has(ACTION_STORE) {
-            let asked_by = match packet.kind() {
+            let requester = match packet.kind() {
                 Some(Kind::Forward) => split_origin(packet.payload).map(|(origin, inner)| {
                     command = inner;
                     ReplyAddress::Packet(origin)
@@ -75,7 +75,7 @@ impl Engine<Memory> {
                 )
                 | None => None,
             };
-            self.store(&packet.header, outcome, command, asked_by);
+            self.store(&packet.header, outcome, command, requester);
         }
         if asking == Question::Not {
             self.counters.gaps_not_asked += 1;
@@ -101,7 +101,7 @@ impl<P: RegisterStore> Engine<P> {
     /// a client wants of the host is handed over, nothing moves.
     pub fn receive_passed(&mut self, from: SocketAddr, datagram: &[u8], sink: Sink<'_>) {
         if let Some(packet) = self.open(from, datagram, sink) {
-            self.hand_over(&packet, Reason::Off, sink);
+            self.hand_over(&packet, PacketReason::Off, sink);
         }
     }
 
@@ -214,11 +214,11 @@ impl<P: RegisterStore> Engine<P> {
         let Some((stored, _)) = self.register_store.get(index) else {
             return;
         };
-        let (Some(asker), true) = (stored.asked_by, stored.flags & FLAG_BLIND != 0) else {
+        let (Some(requester), true) = (stored.requester, stored.flags & FLAG_BLIND != 0) else {
             return;
         };
         self.counters.blind_answers += 1;
-        let client = match asker {
+        let client = match requester {
             ReplyAddress::Packet(client) => client,
             ReplyAddress::Memcached(client, request) => {
                 return outbox.send_memcached(client, &memcached_stored(request));
@@ -234,10 +234,10 @@ impl<P: RegisterStore> Engine<P> {
     }
 
     /// Tells the host of a packet that the step left to software, if it is one that software can use.
-    fn hand_over(&mut self, packet: &Packet<'_>, reason: Reason, sink: Sink<'_>) {
+    fn hand_over(&mut self, packet: &Packet<'_>, reason: PacketReason, sink: Sink<'_>) {
         match packet.kind() {
             Some(Kind::Request) => {
-                let is_for_it = matches!(reason, Reason::Off | Reason::Malformed);
+                let is_for_it = matches!(reason, PacketReason::Off | PacketReason::Malformed);
                 let is_a_clients =
                     || is_a_clients(&packet.header) || mutant("handed-over-though-no-clients");
                 if is_for_it && is_a_clients() {
@@ -245,13 +245,13 @@ impl<P: RegisterStore> Engine<P> {
                 }
             }
             Some(Kind::Forward) => {
-                let is_for_it = reason == Reason::Off && !is_for_hosts_only(&packet.header);
+                let is_for_it = reason == PacketReason::Off && !is_for_hosts_only(&packet.header);
                 if is_for_it && let Some((origin, payload)) = split_origin(packet.payload) {
                     self.hand_over_request(packet, origin, payload, sink);
                 }
             }
             Some(Kind::Retransmit) => {
-                if reason == Reason::BehindRing {
+                if reason == PacketReason::BehindRing {
                     sink(PlaneEvent::Behind(packet.header.sender));
                 }
             }
@@ -272,7 +272,7 @@ impl<P: RegisterStore> Engine<P> {
     ) {
         if packet.header.group != self.options.group.0 && !mutant("handed-over-from-another-group")
         {
-            return self.counters.note(Reason::Group);
+            return self.counters.note(PacketReason::Group);
         }
         sink(PlaneEvent::Request {
             from,

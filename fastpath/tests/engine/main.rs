@@ -13,7 +13,7 @@ use quorumwire_interfaces::{
 };
 use quorumwire_wire::packet::{
     FLAG_BUNDLE, FLAG_REFUSED, FLAG_TICK, Header, Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX,
-    Reason, VERSION,
+    PacketReason, VERSION,
 };
 use std::net::SocketAddr;
 
@@ -91,7 +91,7 @@ fn a_gap_is_asked_for_once_and_then_filled() {
     network.settle();
     assert_eq!(network.entries(1), (11..=31).collect::<Vec<_>>());
     let counters = network.engines[1].counters();
-    assert_eq!(counters.reason(Reason::Gap), 20);
+    assert_eq!(counters.reason(PacketReason::Gap), 20);
     assert_eq!(counters.gaps_not_asked, 19);
     assert_eq!(network.engines[0].counters().resent, 21);
 }
@@ -220,7 +220,7 @@ fn an_engine_that_is_off_hands_requests_to_its_host() {
         HostEvent::Request(client(), 2, b"by way of the follower".to_vec()),
     ];
     assert_eq!(network.seen[0], expected);
-    assert_eq!(network.engines[0].counters().reason(Reason::Group), 1);
+    assert_eq!(network.engines[0].counters().reason(PacketReason::Group), 1);
     assert!(network.elsewhere.is_empty());
 }
 
@@ -236,7 +236,10 @@ fn a_payload_that_was_changed_on_the_way_to_the_signer_is_refused() {
     head[64..].copy_from_slice(&tag.to_be_bytes());
     network.send(client(), 0, datagram);
     network.settle();
-    assert_eq!(network.engines[0].counters().reason(Reason::Checksum), 1);
+    assert_eq!(
+        network.engines[0].counters().reason(PacketReason::Checksum),
+        1
+    );
     assert_eq!(network.engines[0].counters().stored, 0);
 }
 
@@ -270,7 +273,7 @@ fn keys_change_one_replica_at_a_time_without_a_lost_entry() {
     }
     assert_eq!(network.entries(2).len(), 9);
     for engine in &network.engines {
-        assert_eq!(engine.counters().reason(Reason::Tag), 0);
+        assert_eq!(engine.counters().reason(PacketReason::Tag), 0);
     }
 }
 
@@ -488,7 +491,9 @@ fn pieces_without_a_session_are_taken_by_nobody() {
     network.send(client(), 0, datagram);
     network.settle();
     assert!(network.seen[0].is_empty() && network.seen[1].is_empty());
-    let malformed = network.engines[0].counters().reason(Reason::Malformed);
+    let malformed = network.engines[0]
+        .counters()
+        .reason(PacketReason::Malformed);
     assert_eq!(malformed, 1);
 }
 

@@ -2,7 +2,7 @@
 use crate::client;
 use crate::network::{HostEvent, MEMCACHED, Network};
 use quorumwire_fastpath::memcached_set;
-use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, Reason};
+use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, PacketReason};
 
 fn datagram(request: u16, body: &[u8]) -> Vec<u8> {
     let frame = [request, 0, 1, 0].map(u16::to_be_bytes).concat();
@@ -71,7 +71,10 @@ fn only_a_leader_with_room_takes_a_set() {
     assert!(network.take_memcached(0, client(), &hello));
     assert!(network.take_memcached(0, client(), &hello));
     assert!(!network.take_memcached(0, client(), &hello), "full");
-    assert_eq!(network.engines[0].counters().reason(Reason::RingFull), 1);
+    assert_eq!(
+        network.engines[0].counters().reason(PacketReason::RingFull),
+        1
+    );
     network.engines[0].disengage();
     assert!(!network.take_memcached(0, client(), &hello), "off");
     // An acknowledgement that comes now commits nothing.

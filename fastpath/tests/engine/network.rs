@@ -292,7 +292,7 @@ fn remember(event: &PlaneEvent<'_>) -> HostEvent {
         PlaneEvent::Entry(entry) => HostEvent::Entry(
             entry.index.0,
             entry.command.payload.to_vec(),
-            entry.asked_by,
+            entry.requester,
         ),
         PlaneEvent::Committed(index) => HostEvent::Committed(index.0),
         PlaneEvent::Behind(slot) => HostEvent::Behind(*slot),

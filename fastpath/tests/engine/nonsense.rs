@@ -3,7 +3,7 @@
 use crate::network::{GROUP, HostEvent, InFlight, Network, address, grant, keys};
 use quorumwire_fastpath::{TagKey, tag};
 use quorumwire_interfaces::{Grant, Index, Term};
-use quorumwire_wire::packet::{Header, Kind, MAGIC, Reason, VERSION};
+use quorumwire_wire::packet::{Header, Kind, MAGIC, PacketReason, VERSION};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
@@ -168,7 +168,7 @@ fn signed_nonsense_stops_nothing() {
             stored += counters.stored;
             resent += counters.resent;
             blind += counters.blind_answers;
-            for reason in Reason::ALL {
+            for reason in PacketReason::ALL {
                 *reasons.entry(reason.name()).or_insert(0) += counters.reason(reason);
             }
         }

@@ -4,8 +4,8 @@ use crate::model;
 use quorumwire_fastpath as fastpath;
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{
-    ACTION_COMMIT, ACTION_REPLY, ACTION_STORE, ACTION_TO_SOFTWARE, Header, Kind, Reason, Registers,
-    Role,
+    ACTION_COMMIT, ACTION_REPLY, ACTION_STORE, ACTION_TO_SOFTWARE, Header, Kind, PacketReason,
+    Registers, Role,
 };
 
 /// What happens to a plane.
@@ -75,15 +75,15 @@ pub fn broken_invariant(
             "to software does not come alone",
         ),
         (
-            does(ACTION_TO_SOFTWARE) && outcome.reason() == Reason::None,
+            does(ACTION_TO_SOFTWARE) && outcome.reason() == PacketReason::None,
             "to software without a reason",
         ),
         (
-            outcome.actions == 0 && outcome.reason() == Reason::None && !may_do_nothing(call),
+            outcome.actions == 0 && outcome.reason() == PacketReason::None && !may_do_nothing(call),
             "dropped without a reason",
         ),
         (
-            outcome.actions == 0 && outcome.reason() != Reason::None && moved,
+            outcome.actions == 0 && outcome.reason() != PacketReason::None && moved,
             "a drop moved something",
         ),
         (

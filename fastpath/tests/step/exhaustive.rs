@@ -2,7 +2,7 @@
 use crate::cases::{Call, compare};
 use crate::states::each_case;
 use quorumwire_fastpath::Outcome;
-use quorumwire_wire::packet::{Kind, Reason, Registers, Role};
+use quorumwire_wire::packet::{Kind, PacketReason, Registers, Role};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -112,8 +112,11 @@ fn every_small_state_and_packet_is_as_the_model_says() {
             "never reached: {expected:?}"
         );
     }
-    for reason in Reason::ALL {
-        let elsewhere = matches!(reason, Reason::NotOurs | Reason::Tag | Reason::Checksum);
+    for reason in PacketReason::ALL {
+        let elsewhere = matches!(
+            reason,
+            PacketReason::NotOurs | PacketReason::Tag | PacketReason::Checksum
+        );
         let here = reached.keys().any(|outcome| outcome.2 == reason.name());
         assert!(here != elsewhere, "{}", reason.name());
     }

@@ -5,14 +5,14 @@ use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{
     ACTION_COMMIT, ACTION_FANOUT, ACTION_FORWARD, ACTION_REPLY, ACTION_RESEND, ACTION_STORE,
     ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_BUNDLE, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header,
-    Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, REPAIR_ENTRIES_MAX, Reason, Registers, Role,
-    SENDER_CLIENT, VERSION,
+    Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, PacketReason, REPAIR_ENTRIES_MAX, Registers,
+    Role, SENDER_CLIENT, VERSION,
 };
 
 /// Nothing is moved.
 enum No {
-    Software(Reason),
-    Drop(Reason),
+    Software(PacketReason),
+    Drop(PacketReason),
 }
 use No::{Drop, Software};
 type Decision = Result<Outcome, No>;
@@ -63,36 +63,36 @@ fn role(registers: &Registers) -> Role {
 fn on_packet(registers: &mut Registers, packet: &Header) -> Decision {
     let role = role(registers);
     if role == Role::Off {
-        return Err(Software(Reason::Off));
+        return Err(Software(PacketReason::Off));
     }
     if packet.version != VERSION {
-        return Err(Software(Reason::Version));
+        return Err(Software(PacketReason::Version));
     }
     if packet.group != registers.group {
-        return Err(Software(Reason::Group));
+        return Err(Software(PacketReason::Group));
     }
     if usize::from(packet.payload_bytes) > PAYLOAD_BYTES_MAX {
-        return Err(Software(Reason::Malformed));
+        return Err(Software(PacketReason::Malformed));
     }
     let kind = Kind::from_byte(packet.kind);
     if kind == Some(Kind::Request) {
         return request(registers, packet, role);
     }
     match packet.term.cmp(&registers.term) {
-        std::cmp::Ordering::Less => return Err(Software(Reason::TermOld)),
-        std::cmp::Ordering::Greater => return Err(Software(Reason::TermNew)),
+        std::cmp::Ordering::Less => return Err(Software(PacketReason::TermOld)),
+        std::cmp::Ordering::Greater => return Err(Software(PacketReason::TermNew)),
         std::cmp::Ordering::Equal => {}
     }
     let others: Vec<u8> = (0..registers.replicas)
         .filter(|slot| *slot != registers.me)
         .collect();
     if !others.contains(&packet.sender) {
-        return Err(Software(Reason::Stranger));
+        return Err(Software(PacketReason::Stranger));
     }
     match (role, kind) {
         (Role::Leader, Some(Kind::Forward)) => {
             if usize::from(packet.payload_bytes) < ORIGIN_BYTES || not_for_clients(packet) {
-                return Err(Software(Reason::Malformed));
+                return Err(Software(PacketReason::Malformed));
             }
             assign(
                 registers,
@@ -102,12 +102,12 @@ fn on_packet(registers: &mut Registers, packet: &Header) -> Decision {
         }
         (Role::Leader, Some(Kind::AppendOk | Kind::HeartbeatOk)) => promised(registers, packet),
         (Role::Leader, Some(Kind::Retransmit)) => missing(registers, packet),
-        (Role::Leader, _) => Err(Software(Reason::Unexpected)),
-        (_, Some(Kind::Forward)) => Err(Drop(Reason::Unexpected)),
-        _ if packet.sender != registers.leader => Err(Software(Reason::Stranger)),
+        (Role::Leader, _) => Err(Software(PacketReason::Unexpected)),
+        (_, Some(Kind::Forward)) => Err(Drop(PacketReason::Unexpected)),
+        _ if packet.sender != registers.leader => Err(Software(PacketReason::Stranger)),
         (_, Some(Kind::Append)) => append(registers, packet),
         (_, Some(Kind::Heartbeat)) => heard(registers, packet),
-        _ => Err(Software(Reason::Unexpected)),
+        _ => Err(Software(PacketReason::Unexpected)),
     }
 }
 
@@ -136,17 +136,17 @@ fn said(registers: &Registers, kind: Kind, index: u64, sequence: u64) -> Header 
 
 fn request(registers: &mut Registers, packet: &Header, role: Role) -> Decision {
     if usize::from(packet.sender) != SENDER_CLIENT {
-        return Err(Software(Reason::Stranger));
+        return Err(Software(PacketReason::Stranger));
     }
     if not_for_clients(packet) {
-        return Err(Software(Reason::Malformed));
+        return Err(Software(PacketReason::Malformed));
     }
     let bytes = usize::from(packet.payload_bytes);
     if role == Role::Leader {
         return assign(registers, packet, bytes);
     }
     if bytes + ORIGIN_BYTES > PAYLOAD_BYTES_MAX {
-        return Err(Software(Reason::Malformed));
+        return Err(Software(PacketReason::Malformed));
     }
     let header = Header {
         flags: packet.flags & (FLAG_BLIND | FLAG_FRAGMENT),
@@ -164,10 +164,10 @@ fn request(registers: &mut Registers, packet: &Header, role: Role) -> Decision {
 
 fn submit(registers: &mut Registers, command: &Header) -> Decision {
     if role(registers) != Role::Leader {
-        return Err(Software(Reason::Off));
+        return Err(Software(PacketReason::Off));
     }
     if usize::from(command.payload_bytes) > PAYLOAD_BYTES_MAX {
-        return Err(Software(Reason::Malformed));
+        return Err(Software(PacketReason::Malformed));
     }
     assign(registers, command, usize::from(command.payload_bytes))
 }
@@ -175,13 +175,13 @@ fn submit(registers: &mut Registers, command: &Header) -> Decision {
 fn assign(registers: &mut Registers, command: &Header, payload_bytes: usize) -> Decision {
     let last = u128::from(registers.last_index);
     if last + 2 > u128::from(u64::MAX) {
-        return Err(Software(Reason::BeyondLast));
+        return Err(Software(PacketReason::BeyondLast));
     }
     if last + 1 - u128::from(registers.released_index) > u128::from(registers.ring_slots) {
-        return Err(Drop(Reason::RingFull));
+        return Err(Drop(PacketReason::RingFull));
     }
     if last - u128::from(registers.commit_index) >= u128::from(registers.window) {
-        return Err(Drop(Reason::WindowFull));
+        return Err(Drop(PacketReason::WindowFull));
     }
     let index = registers.last_index + 1;
     let header = Header {
@@ -237,17 +237,17 @@ fn append(registers: &mut Registers, packet: &Header) -> Decision {
     let (index, last) = (packet.index, registers.last_index);
     let mut outcome = Outcome::default();
     if index <= registers.start_index {
-        return Err(Drop(Reason::BeforeStart));
+        return Err(Drop(PacketReason::BeforeStart));
     }
     if index == u64::MAX {
-        return Err(Software(Reason::Malformed));
+        return Err(Software(PacketReason::Malformed));
     }
     if index == last + 1 {
         if packet.previous_term != registers.last_term {
-            return Err(Software(Reason::History));
+            return Err(Software(PacketReason::History));
         }
         if last - registers.released_index == u64::from(registers.ring_slots) {
-            return Err(Drop(Reason::RingFull));
+            return Err(Drop(PacketReason::RingFull));
         }
         registers.last_index = index;
         registers.last_term = registers.term;
@@ -258,9 +258,9 @@ fn append(registers: &mut Registers, packet: &Header) -> Decision {
         }
     } else {
         let reason = if index > last {
-            Reason::Gap
+            PacketReason::Gap
         } else {
-            Reason::Repeated
+            PacketReason::Repeated
         };
         outcome.reason = u32::from(reason as u8);
     }
@@ -279,7 +279,7 @@ fn append(registers: &mut Registers, packet: &Header) -> Decision {
 
 fn heard(registers: &mut Registers, packet: &Header) -> Decision {
     if packet.index == u64::MAX {
-        return Err(Software(Reason::Malformed));
+        return Err(Software(PacketReason::Malformed));
     }
     let mut outcome = Outcome {
         actions: ACTION_REPLY,
@@ -292,7 +292,7 @@ fn heard(registers: &mut Registers, packet: &Header) -> Decision {
         &mut outcome,
     );
     let (kind, index) = if packet.index > registers.last_index {
-        outcome.reason = u32::from(Reason::Gap as u8);
+        outcome.reason = u32::from(PacketReason::Gap as u8);
         (Kind::Retransmit, registers.last_index + 1)
     } else {
         (Kind::HeartbeatOk, registers.persisted_index)
@@ -303,10 +303,10 @@ fn heard(registers: &mut Registers, packet: &Header) -> Decision {
 
 fn possible(registers: &Registers, packet: &Header) -> Result<(), No> {
     if packet.index > registers.last_index {
-        return Err(Software(Reason::BeyondLast));
+        return Err(Software(PacketReason::BeyondLast));
     }
     if packet.sequence > registers.round {
-        return Err(Software(Reason::Malformed));
+        return Err(Software(PacketReason::Malformed));
     }
     Ok(())
 }
@@ -333,7 +333,7 @@ fn missing(registers: &mut Registers, packet: &Header) -> Decision {
     };
     let in_reach = u128::from(packet.index) + repaired > u128::from(registers.last_index);
     if packet.index <= registers.start_index || !in_reach {
-        return Err(Software(Reason::BehindRing));
+        return Err(Software(PacketReason::BehindRing));
     }
     let slot = usize::from(packet.sender);
     registers.heard_round[slot] = registers.heard_round[slot].max(packet.sequence);
@@ -347,16 +347,16 @@ fn missing(registers: &mut Registers, packet: &Header) -> Decision {
 fn persisted(registers: &mut Registers, upto: u64) -> Decision {
     let role = role(registers);
     if role == Role::Off {
-        return Err(Drop(Reason::Off));
+        return Err(Drop(PacketReason::Off));
     }
     if registers.held == 0 {
-        return Err(Drop(Reason::Unexpected));
+        return Err(Drop(PacketReason::Unexpected));
     }
     if upto > registers.last_index {
-        return Err(Drop(Reason::BeyondLast));
+        return Err(Drop(PacketReason::BeyondLast));
     }
     if upto <= registers.persisted_index {
-        return Err(Drop(Reason::Repeated));
+        return Err(Drop(PacketReason::Repeated));
     }
     registers.persisted_index = upto;
     let mut outcome = Outcome::default();
@@ -372,10 +372,10 @@ fn persisted(registers: &mut Registers, upto: u64) -> Decision {
 
 fn heartbeat(registers: &mut Registers, round: u64) -> Decision {
     if role(registers) != Role::Leader {
-        return Err(Drop(Reason::Off));
+        return Err(Drop(PacketReason::Off));
     }
     if round <= registers.round {
-        return Err(Drop(Reason::Repeated));
+        return Err(Drop(PacketReason::Repeated));
     }
     registers.round = round;
     registers.heard_round[usize::from(registers.me)] = round;

@@ -2,7 +2,7 @@
 //! relies on nobody having looked before.
 use quorumwire_fastpath::{Mutant, heartbeat, persisted, registers_sound, step, submit};
 use quorumwire_wire::packet::{
-    ACTION_TO_SOFTWARE, Header, Kind, REPLICAS_MAX, Reason, Registers, Role, VERSION,
+    ACTION_TO_SOFTWARE, Header, Kind, PacketReason, REPLICAS_MAX, Registers, Role, VERSION,
 };
 
 fn leader() -> Registers {
@@ -139,7 +139,7 @@ fn a_leader_without_a_slot_of_the_group_moves_nothing() {
         ] {
             assert_eq!(
                 outcome.reason(),
-                Reason::Stranger,
+                PacketReason::Stranger,
                 "slot {me} of {replicas}"
             );
         }
@@ -147,7 +147,7 @@ fn a_leader_without_a_slot_of_the_group_moves_nothing() {
             let outcome = persisted(&mut after, 12);
             assert_eq!(
                 outcome.reason(),
-                Reason::Stranger,
+                PacketReason::Stranger,
                 "slot {me} of {replicas}"
             );
         }
@@ -177,7 +177,7 @@ fn a_sender_that_no_register_is_for_moves_nothing() {
             let mut after = before;
             let outcome = step(&mut after, &packet);
             assert_eq!(outcome.actions, ACTION_TO_SOFTWARE, "{kind:?}");
-            assert_eq!(outcome.reason(), Reason::Stranger, "{kind:?}");
+            assert_eq!(outcome.reason(), PacketReason::Stranger, "{kind:?}");
             assert_eq!(after, before, "{kind:?}");
         }
     }

@@ -2,7 +2,8 @@
 use crate::tag::vectors;
 use quorumwire_fastpath::{KeyPair, Keys, check, tag};
 use quorumwire_wire::packet::{
-    FLAG_EPOCH, HEADER_BYTES, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, Reason, TAG_OFFSET, VERSION,
+    FLAG_EPOCH, HEADER_BYTES, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, PacketReason, TAG_OFFSET,
+    VERSION,
 };
 
 const CLUSTER: [[u8; 16]; 2] = [[1; 16], [2; 16]];
@@ -80,7 +81,7 @@ fn what_is_signed_with_the_key_of_its_kind_and_epoch_passes() {
             assert_eq!(payload.len(), usize::from(header.payload_bytes));
             // A client must not speak for a replica, nor a replica's key for a client.
             let other = signed(&header, &other_pair_of(&keys, kind));
-            assert_eq!(check(&keys, &other), Err(Reason::Tag), "{kind:?}");
+            assert_eq!(check(&keys, &other), Err(PacketReason::Tag), "{kind:?}");
         }
     }
 }
@@ -95,7 +96,7 @@ fn a_client_cannot_sign_as_a_replica_by_naming_itself_one() {
         };
         assert_eq!(
             check(&keys, &signed(&append, &keys.clients)),
-            Err(Reason::Tag)
+            Err(PacketReason::Tag)
         );
     }
 }
@@ -109,8 +110,8 @@ fn an_epoch_that_is_over_counts_no_more() {
         ..keys
     };
     assert!(check(&keys, &datagram).is_ok());
-    assert_eq!(check(&rotated, &datagram), Err(Reason::Tag));
-    assert_eq!(check(&Keys::default(), &datagram), Err(Reason::Tag));
+    assert_eq!(check(&rotated, &datagram), Err(PacketReason::Tag));
+    assert_eq!(check(&Keys::default(), &datagram), Err(PacketReason::Tag));
 }
 
 /// Its place holds zeros, which anybody can sign with.
@@ -126,8 +127,8 @@ pub fn without_a_key() -> (Keys, Vec<u8>) {
 #[test]
 fn a_key_that_is_not_there_signs_nothing() {
     let (keys, datagram) = without_a_key();
-    assert_eq!(check(&keys, &datagram), Err(Reason::Tag));
-    assert_eq!(check(&Keys::default(), &datagram), Err(Reason::Tag));
+    assert_eq!(check(&keys, &datagram), Err(PacketReason::Tag));
+    assert_eq!(check(&Keys::default(), &datagram), Err(PacketReason::Tag));
 }
 
 #[test]
@@ -157,9 +158,9 @@ fn form_is_checked_first() {
     let signed_append = signed(&append, &keys.cluster);
     for bytes in 0..signed_append.len() {
         let expected = if bytes < HEADER_BYTES {
-            Reason::NotOurs
+            PacketReason::NotOurs
         } else {
-            Reason::Malformed
+            PacketReason::Malformed
         };
         assert_eq!(
             check(&keys, &signed_append[..bytes]),
@@ -168,7 +169,7 @@ fn form_is_checked_first() {
         );
     }
     let longer = [&signed_append[..], &[0]].concat();
-    assert_eq!(check(&keys, &longer), Err(Reason::Malformed));
+    assert_eq!(check(&keys, &longer), Err(PacketReason::Malformed));
 }
 
 #[test]
@@ -185,79 +186,79 @@ fn fields_that_no_sender_makes_are_refused() {
                 magic: MAGIC + 1,
                 ..append
             },
-            Reason::NotOurs,
+            PacketReason::NotOurs,
         ),
         (
             Header {
                 version: VERSION + 1,
                 ..append
             },
-            Reason::Version,
+            PacketReason::Version,
         ),
-        (Header { kind: 0, ..append }, Reason::Malformed),
-        (Header { kind: 9, ..append }, Reason::Malformed),
+        (Header { kind: 0, ..append }, PacketReason::Malformed),
+        (Header { kind: 9, ..append }, PacketReason::Malformed),
         (
             Header {
                 flags: 0x40,
                 ..append
             },
-            Reason::Malformed,
+            PacketReason::Malformed,
         ),
         (
             Header {
                 payload_bytes: most + 1,
                 ..append
             },
-            Reason::Malformed,
+            PacketReason::Malformed,
         ),
         (
             Header {
                 payload_bytes: u16::MAX,
                 ..append
             },
-            Reason::Malformed,
+            PacketReason::Malformed,
         ),
         (
             Header {
                 payload_bytes: 17,
                 ..plain(Kind::Forward)
             },
-            Reason::Malformed,
+            PacketReason::Malformed,
         ),
         (
             Header {
                 payload_bytes: most + 1,
                 ..plain(Kind::Forward)
             },
-            Reason::Malformed,
+            PacketReason::Malformed,
         ),
         (
             Header {
                 payload_bytes: 1,
                 ..plain(Kind::AppendOk)
             },
-            Reason::Malformed,
+            PacketReason::Malformed,
         ),
         (
             Header {
                 payload_bytes: 1,
                 ..plain(Kind::Retransmit)
             },
-            Reason::Malformed,
+            PacketReason::Malformed,
         ),
         (
             Header {
                 payload_bytes: 1,
                 ..plain(Kind::Heartbeat)
             },
-            Reason::Malformed,
+            PacketReason::Malformed,
         ),
         (
             Header {
                 payload_bytes: 1,
                 ..plain(Kind::HeartbeatOk)
             },
-            Reason::Malformed,
+            PacketReason::Malformed,
         ),
     ];
     for (header, expected) in cases {

@@ -60,12 +60,12 @@ pub enum Outcome {
     /// The command ran; its answer fits no message, and was dropped.
     AnswerTooLong,
     /// It did not run, now or here; nothing was appended.
-    Refused(Refusal),
+    Refused(SessionRefusal),
 }
 
 /// Why a command of a session did not run.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Refusal {
+pub enum SessionRefusal {
     /// Its payload is shorter than its own header, or a fragment has an impossible number or length.
     Malformed,
     /// It had run before, and its answer was too long to keep.
@@ -78,7 +78,7 @@ pub enum Refusal {
     TooManySessions,
 }
 
-impl Refusal {
+impl SessionRefusal {
     /// What whoever asked is told.
     #[must_use]
     pub const fn reason(self) -> Reason {
@@ -179,7 +179,7 @@ impl<S: Application> Sessions<S> {
         reply: &mut Vec<u8>,
     ) -> Outcome {
         let Some((name, command)) = Name::split(payload) else {
-            return Outcome::Refused(Refusal::Malformed);
+            return Outcome::Refused(SessionRefusal::Malformed);
         };
         self.named(position, name, command, reply)
     }
@@ -194,10 +194,10 @@ impl<S: Application> Sessions<S> {
         reply: &mut Vec<u8>,
     ) -> Outcome {
         let Some((name, rest)) = Name::split(payload) else {
-            return Outcome::Refused(Refusal::Malformed);
+            return Outcome::Refused(SessionRefusal::Malformed);
         };
         let Some(fragment) = Fragment::split(rest) else {
-            return Outcome::Refused(Refusal::Malformed);
+            return Outcome::Refused(SessionRefusal::Malformed);
         };
         if self.table.has_run(name) {
             // A repeated command: its fragments are not gathered again, and its last one answers.
@@ -231,7 +231,7 @@ impl<S: Application> Sessions<S> {
                 return Outcome::Repeated;
             }
             Before::Refused(refusal) => {
-                self.wants_idle |= refusal == Refusal::TooManySessions;
+                self.wants_idle |= refusal == SessionRefusal::TooManySessions;
                 return Outcome::Refused(refusal);
             }
         }

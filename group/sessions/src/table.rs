@@ -1,5 +1,5 @@
 //! Which commands of which sessions have run, and what was answered.
-use crate::{ANSWER_BYTES_MAX, IDLE_MS_MIN, Name, Refusal, SESSIONS_MAX, WINDOW};
+use crate::{ANSWER_BYTES_MAX, IDLE_MS_MIN, Name, SESSIONS_MAX, SessionRefusal, WINDOW};
 use quorumwire_interfaces::LogTime;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
@@ -35,7 +35,7 @@ pub(crate) struct Session {
 pub(crate) enum Before {
     New,
     Ran(Answer),
-    Refused(Refusal),
+    Refused(SessionRefusal),
 }
 
 impl Session {
@@ -114,10 +114,10 @@ impl Table {
     pub(crate) fn begin(&mut self, number: u64, log_time: LogTime, name: Name) -> Before {
         if !self.sessions.contains_key(&name.session) {
             if name.sequence == 0 || name.sequence > WINDOW {
-                return Before::Refused(Refusal::UnknownSession);
+                return Before::Refused(SessionRefusal::UnknownSession);
             }
             if self.sessions.len() >= SESSIONS_MAX && !self.drop_idle(log_time) {
-                return Before::Refused(Refusal::TooManySessions);
+                return Before::Refused(SessionRefusal::TooManySessions);
             }
         }
         let session = self.sessions.entry(name.session).or_default();
@@ -127,13 +127,13 @@ impl Table {
         session.used_at = number;
         session.used_ms = NOT_KNOWN;
         if name.sequence == 0 || session.highest().saturating_sub(name.sequence) >= WINDOW {
-            return Before::Refused(Refusal::TooOld);
+            return Before::Refused(SessionRefusal::TooOld);
         }
         match session.find(name.sequence) {
             Err(_) => Before::New,
             Ok(at) => match &session.ran[at].1 {
                 Some(answer) => Before::Ran(answer.clone()),
-                None => Before::Refused(Refusal::AnswerGone),
+                None => Before::Refused(SessionRefusal::AnswerGone),
             },
         }
     }

@@ -108,18 +108,18 @@ impl Bench {
     }
 }
 
-fn refused(refusal: Refusal) -> (Outcome, Vec<u8>) {
+fn refused(refusal: SessionRefusal) -> (Outcome, Vec<u8>) {
     (Outcome::Refused(refusal), Vec::new())
 }
 
 #[test]
 fn whoever_is_refused_is_told_the_right_reason() {
     for (refusal, reason) in [
-        (Refusal::Malformed, Reason::Malformed),
-        (Refusal::AnswerGone, Reason::AnswerGone),
-        (Refusal::TooOld, Reason::SequenceTooOld),
-        (Refusal::UnknownSession, Reason::UnknownSession),
-        (Refusal::TooManySessions, Reason::TooManySessions),
+        (SessionRefusal::Malformed, Reason::Malformed),
+        (SessionRefusal::AnswerGone, Reason::AnswerGone),
+        (SessionRefusal::TooOld, Reason::SequenceTooOld),
+        (SessionRefusal::UnknownSession, Reason::UnknownSession),
+        (SessionRefusal::TooManySessions, Reason::TooManySessions),
     ] {
         assert_eq!(refusal.reason(), reason);
     }
@@ -153,12 +153,12 @@ fn the_commands_of_a_window_run_in_any_order() {
         assert_eq!(bench.command(7, sequence, b"\0a").0, Outcome::Repeated);
     }
     assert_eq!(bench.command(7, WINDOW + 1, b"\0a").0, Outcome::Applied);
-    assert_eq!(bench.command(7, 1, b"\0a"), refused(Refusal::TooOld));
+    assert_eq!(bench.command(7, 1, b"\0a"), refused(SessionRefusal::TooOld));
     assert_eq!(bench.command(7, 2, b"\0a").0, Outcome::Repeated);
-    assert_eq!(bench.command(7, 0, b"\0a"), refused(Refusal::TooOld));
+    assert_eq!(bench.command(7, 0, b"\0a"), refused(SessionRefusal::TooOld));
     let far = bench.command(7, u64::MAX, b"\0a");
     assert_eq!(far.0, Outcome::Applied);
-    assert_eq!(bench.command(7, 3, b"\0a"), refused(Refusal::TooOld));
+    assert_eq!(bench.command(7, 3, b"\0a"), refused(SessionRefusal::TooOld));
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_long_answer_is_not_kept_and_the_command_still_runs_once() {
     let longest = u8::try_from(ANSWER_BYTES_MAX - 4).unwrap();
     for (sequence, more, again) in [
         (1, longest, Outcome::Repeated),
-        (2, longest + 1, Outcome::Refused(Refusal::AnswerGone)),
+        (2, longest + 1, Outcome::Refused(SessionRefusal::AnswerGone)),
     ] {
         assert_eq!(bench.command(7, sequence, &[more]).0, Outcome::Applied);
         assert_eq!(bench.command(7, sequence, &[more]).0, again);
@@ -179,7 +179,7 @@ fn a_long_answer_is_not_kept_and_the_command_still_runs_once() {
 fn an_unknown_session_does_not_begin_in_the_middle() {
     let mut bench = Bench::new();
     for sequence in [0, WINDOW + 1, u64::MAX] {
-        let expected = refused(Refusal::UnknownSession);
+        let expected = refused(SessionRefusal::UnknownSession);
         assert_eq!(bench.command(7, sequence, b"\0a"), expected);
     }
     assert_eq!((bench.ran(), bench.sessions.session_count()), (0, 0));
@@ -206,7 +206,7 @@ fn a_late_copy_does_not_run_again_in_a_session_that_was_forgotten() {
         bench.tick(IDLE_MS_MIN);
         assert_eq!(bench.command(session, 1, b"").0, Outcome::Applied);
     }
-    let gone = refused(Refusal::UnknownSession);
+    let gone = refused(SessionRefusal::UnknownSession);
     assert_eq!(bench.command(7, WINDOW + 1, b"\0a"), gone);
     assert_eq!(bench.ran(), 1);
 }
@@ -221,7 +221,7 @@ fn copies_of_a_forgotten_session_from_its_beginning_on_run_again() {
         recorded.map(|(number, command)| bench.command(7, number, command).0)
     };
     assert_eq!(send_all(&mut bench), [Outcome::Applied; 3]);
-    let refused = Outcome::Refused(Refusal::TooOld);
+    let refused = Outcome::Refused(SessionRefusal::TooOld);
     let again = [refused, Outcome::Repeated, Outcome::Repeated];
     assert_eq!(send_all(&mut bench), again);
     assert_eq!(bench.ran(), 2);
@@ -242,14 +242,14 @@ fn only_an_idle_session_gives_way() {
     bench.tick(0);
     let newcomer = SESSIONS_MAX as u64 + 1;
     bench.tick(IDLE_MS_MIN - 1);
-    let full = refused(Refusal::TooManySessions);
+    let full = refused(SessionRefusal::TooManySessions);
     assert_eq!(bench.command(newcomer, 1, b"\0a"), full);
     assert_eq!(bench.command(1, 2, b"\0a").0, Outcome::Applied); // no longer the oldest
     bench.tick(1);
     assert_eq!(bench.command(newcomer, 1, b"\0a").0, Outcome::Applied);
     assert_eq!(bench.sessions.session_count(), SESSIONS_MAX);
     assert_eq!(bench.command(1, 1, b"\0a").0, Outcome::Repeated);
-    let gone = refused(Refusal::UnknownSession);
+    let gone = refused(SessionRefusal::UnknownSession);
     assert_eq!(bench.command(2, WINDOW + 1, b"\0a"), gone);
 }
 
@@ -274,7 +274,7 @@ fn a_session_is_idle_from_the_tick_after_its_last_command_on() {
     let newcomer = SESSIONS_MAX as u64 + 1;
     assert_eq!(
         bench.command(newcomer, 1, b"\0a"),
-        refused(Refusal::TooManySessions)
+        refused(SessionRefusal::TooManySessions)
     );
     bench.tick(60 * IDLE_MS_MIN);
     for more in 0..SESSIONS_MAX as u64 / 2 {
@@ -283,7 +283,7 @@ fn a_session_is_idle_from_the_tick_after_its_last_command_on() {
     }
     bench.tick(IDLE_MS_MIN - 1);
     let last = newcomer + SESSIONS_MAX as u64;
-    let full = refused(Refusal::TooManySessions);
+    let full = refused(SessionRefusal::TooManySessions);
     assert_eq!(bench.command(last, 1, b"\0a"), full);
     assert!(
         bench.sessions.awaits_time(),
@@ -355,18 +355,18 @@ fn impossible_fragments_are_refused_and_another_count_begins_anew() {
     ] {
         assert_eq!(
             bench.fragment((7, 1), position, b"a"),
-            refused(Refusal::Malformed)
+            refused(SessionRefusal::Malformed)
         );
     }
     let (position, mut reply) = (bench.next(), Vec::new());
     let short = bench
         .sessions
         .fragment(position, &[0; FRAGMENT_HEADER_BYTES - 1], &mut reply);
-    assert_eq!(short, Outcome::Refused(Refusal::Malformed));
+    assert_eq!(short, Outcome::Refused(SessionRefusal::Malformed));
     let short = bench
         .sessions
         .in_session(position, &[0; SESSION_HEADER_BYTES - 1], &mut reply);
-    assert_eq!(short, Outcome::Refused(Refusal::Malformed));
+    assert_eq!(short, Outcome::Refused(SessionRefusal::Malformed));
 
     assert_eq!(bench.fragment((7, 1), (0, 2), b"a").0, Outcome::Incomplete);
     assert_eq!(bench.fragment((7, 1), (1, 3), b"b").0, Outcome::Incomplete);
@@ -425,7 +425,10 @@ fn a_snapshot_has_it_all_and_damage_is_noticed() {
     assert_eq!(other.snapshot(), bytes);
     for bench in [&mut bench, &mut other] {
         assert_eq!(bench.command(7, 1, b"\0a").0, Outcome::Repeated);
-        assert_eq!(bench.command(7, 3, b"\xf0"), refused(Refusal::AnswerGone));
+        assert_eq!(
+            bench.command(7, 3, b"\xf0"),
+            refused(SessionRefusal::AnswerGone)
+        );
         assert_eq!(bench.fragment((7, 2), (0, 2), b"\0").0, Outcome::Applied);
     }
     let tables = bytes.len() - 8;
@@ -559,10 +562,10 @@ fn whatever_is_sent_again_runs_once() {
         match (&outcome, known) {
             (Outcome::Applied, None) => assert!(!is_old && bench.ran() == before + 1),
             (Outcome::Repeated, Some(answer)) => assert_eq!(&reply, answer),
-            (Outcome::Refused(Refusal::AnswerGone), Some(answer)) => {
+            (Outcome::Refused(SessionRefusal::AnswerGone), Some(answer)) => {
                 assert!(answer.len() > ANSWER_BYTES_MAX);
             }
-            (Outcome::Refused(Refusal::TooOld), _) => assert!(is_old),
+            (Outcome::Refused(SessionRefusal::TooOld), _) => assert!(is_old),
             _ => panic!("step {step}: {outcome:?}, known: {known:?}"),
         }
         if outcome == Outcome::Applied {

@@ -264,7 +264,7 @@ impl<S: Service> Driver for Server<S> {
             Reader::Client(id) => {
                 if let Some(connection) = self.clients.get(id) {
                     let granted = ReadState::Granted(index);
-                    (connection.slots).replace_states(ReadState::Asked(ticket), granted);
+                    (connection.slots).replace_states(ReadState::Round(ticket), granted);
                 }
                 self.clients.attend(id);
             }
@@ -276,7 +276,7 @@ impl<S: Service> Driver for Server<S> {
         match reader {
             Reader::Client(id) => {
                 if let Some(connection) = self.clients.get(id) {
-                    (connection.slots).replace_states(ReadState::Asked(ticket), ReadState::ANEW);
+                    (connection.slots).replace_states(ReadState::Round(ticket), ReadState::ANEW);
                 }
                 if !is_busy {
                     self.front.attend_later.push(id);
@@ -370,7 +370,7 @@ mod tests {
             let reader = group::Reader::Here(Reader::Client(id));
             let ticket = server.core.group.ask_round(Index(0), reader);
             let connection = server.clients.get(id).unwrap();
-            connection.push_read(b"get a", 1, ReadState::Asked(ticket));
+            connection.push_read(b"get a", 1, ReadState::Round(ticket));
             group::carry_out(server, Output::Refused(ticket, refusal)).unwrap();
             alone.until("it is answered", |server| server.clients.are_idle());
             let mut answer = [0; 5];

@@ -199,7 +199,7 @@ pub struct Links {
     silence_max: Duration,
     scratch: Box<[u8]>,
     /// Who is not connected, and why, for people.
-    refused: BTreeMap<(strangers::Who, String), strangers::Refusal>,
+    refused: BTreeMap<(strangers::Who, String), strangers::StrangerRefusal>,
     /// Who does not belong here, and what others were told differently.
     agreement: agreement::Agreement,
     now: Now,

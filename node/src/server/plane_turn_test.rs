@@ -192,7 +192,7 @@ impl DataPlane for Alone {
                     sequence: 0,
                     payload: b"",
                 },
-                asked_by: inside.asked.contains(&Index(index)).then_some(ASKED_FROM),
+                requester: inside.asked.contains(&Index(index)).then_some(ASKED_FROM),
             }));
         }
         inside.polled = inside.registers.last_index;

@@ -459,7 +459,7 @@ fn reads_of_a_connection_that_is_gone_are_forgotten() {
         let ticket = server.core.group.ask_round(Index(0), reader());
         server.core.group.wait_for(Index(1_000_000), reader());
         let connection = server.clients.get(id).unwrap();
-        connection.push_read(b"get a", 1, ReadState::Asked(ticket));
+        connection.push_read(b"get a", 1, ReadState::Round(ticket));
         if is_shed {
             keep_long_answer(server.clients.get(id).unwrap());
             server.clients.held.bytes_max = 0;

@@ -52,10 +52,10 @@ pub fn a_request_is_answered_by_the_host<F: Fabric>() {
         (entry.session, entry.sequence, &entry.payload[..]),
         (99, 1, &b"set"[..])
     );
-    let to = entry.asked_by.expect("somebody asked");
+    let to = entry.requester.expect("somebody asked");
     assert_eq!(to, cluster.fabric.outside());
     assert_eq!(
-        cluster.hosts[1].entries[0].asked_by, None,
+        cluster.hosts[1].entries[0].requester, None,
         "followers answer nobody"
     );
     assert!(answers(&mut cluster).is_empty());
@@ -109,7 +109,7 @@ pub fn blind_writes_are_answered_at_commit<F: Fabric>() {
         cluster.hosts[0]
             .entries
             .iter()
-            .all(|entry| entry.asked_by.is_none())
+            .all(|entry| entry.requester.is_none())
     );
     // Acknowledgements that come again answer nobody twice.
     cluster.fabric.plane(0).heartbeat(2).expect("it leads");
@@ -150,7 +150,7 @@ pub fn a_follower_sends_requests_on<F: Fabric>() {
         .iter()
         .find(|entry| entry.sequence == 2);
     let asked = asked.expect("it was stored");
-    assert_eq!(asked.asked_by, Some(cluster.fabric.outside()));
+    assert_eq!(asked.requester, Some(cluster.fabric.outside()));
     assert_eq!(asked.payload, vec![9; most - ORIGIN_BYTES]);
     let forwards = |kind| {
         cluster

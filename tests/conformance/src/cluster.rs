@@ -32,7 +32,7 @@ pub struct Entry {
     /// Its bytes.
     pub payload: Vec<u8>,
     /// Who waits for an answer.
-    pub asked_by: Option<SocketAddr>,
+    pub requester: Option<SocketAddr>,
 }
 
 /// A request that a plane left to its host: from whom, session, number, command.
@@ -65,7 +65,7 @@ impl Host {
                     session: entry.command.session,
                     sequence: entry.command.sequence,
                     payload: entry.command.payload.to_vec(),
-                    asked_by: entry.asked_by,
+                    requester: entry.requester,
                 });
             }
             PlaneEvent::Committed(index) => {

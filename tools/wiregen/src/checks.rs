@@ -120,7 +120,7 @@ pub fn c(checks: &[Check], schema: &Schema) -> String {
 pub fn rust(checks: &[Check]) -> String {
     let mut out = String::from(
         "// Generated from fastpath/checks.toml by `make generate`; do not edit.\n\
-         use quorumwire_wire::packet::Reason;\n\n\
+         use quorumwire_wire::packet::PacketReason;\n\n\
          /// A check of the C that a test build can leave out, by its number there.\n\
          #[derive(Clone, Copy, Debug, Eq, PartialEq)]\n#[repr(i32)]\npub enum Mutant {\n",
     );
@@ -169,11 +169,11 @@ pub fn rust(checks: &[Check]) -> String {
     }
     out.push_str(
         "        }\n    }\n\n    /// Why a packet that it refuses is not taken; `None` if it refuses no packets.\n    \
-         #[must_use]\n    pub const fn reason(self) -> Option<Reason> {\n        match self {\n",
+         #[must_use]\n    pub const fn reason(self) -> Option<PacketReason> {\n        match self {\n",
     );
     for (_, check, _) in &mutants {
         let reason = match &check.reason {
-            Some(reason) => format!("Some(Reason::{})", camel(reason)),
+            Some(reason) => format!("Some(PacketReason::{})", camel(reason)),
             None => "None".to_owned(),
         };
         add(
@@ -223,7 +223,7 @@ mod tests {
         for line in [
             "pub const ALL: [Self; 2] = [\n        Self::Old,\n        Self::Bare,\n    ];",
             "Self::Old => \"old\",\n            Self::Bare => \"bare\",\n",
-            "Self::Old => Some(Reason::TermOld),\n            Self::Bare => None,\n",
+            "Self::Old => Some(PacketReason::TermOld),\n            Self::Bare => None,\n",
         ] {
             assert!(rust.contains(line), "{line:?} is not in {rust}");
         }

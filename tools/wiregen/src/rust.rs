@@ -66,7 +66,7 @@ fn write_all(out: &mut String, schema: &Schema) -> std::fmt::Result {
         &schema.roles,
     )?;
     let about = "Why a packet was not taken.";
-    enumeration(out, "Reason", about, &schema.reasons)?;
+    enumeration(out, "PacketReason", about, &schema.reasons)?;
     structure(
         out,
         "Header",

@@ -169,7 +169,7 @@ impl Role {
 /// Why a packet was not taken.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
-pub enum Reason {
+pub enum PacketReason {
     /// Neither.
     None = 0,
     /// Short, cut, or another magic.
@@ -212,7 +212,7 @@ pub enum Reason {
     Gap = 19,
 }
 
-impl Reason {
+impl PacketReason {
     /// All of them, ascending.
     pub const ALL: [Self; 20] = [
         Self::None,

@@ -2,7 +2,7 @@
 use crate::vectors::all;
 use quorumwire_wire::packet::{
     FLAG_BLIND, FLAG_BUNDLE, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, HEADER_BYTES,
-    Header, Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, Reason, Role, VERSION,
+    Header, Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, PacketReason, Role, VERSION,
 };
 
 const SESSION: u64 = 0x0123_4567_89ab_cdef;
@@ -186,14 +186,14 @@ fn numbers_and_names_go_both_ways() {
     for byte in 0..=u8::MAX {
         assert!(Kind::from_byte(byte).is_none_or(|kind| kind as u8 == byte));
         assert!(Role::from_byte(byte).is_none_or(|role| role as u8 == byte));
-        assert!(Reason::from_byte(byte).is_none_or(|reason| reason as u8 == byte));
+        assert!(PacketReason::from_byte(byte).is_none_or(|reason| reason as u8 == byte));
     }
-    for (place, reason) in Reason::ALL.into_iter().enumerate() {
+    for (place, reason) in PacketReason::ALL.into_iter().enumerate() {
         assert_eq!(reason as usize, place);
     }
     assert_eq!((Kind::ALL.len(), Role::ALL.len()), (8, 3));
     assert_eq!(Kind::AppendOk.name(), "append_ok");
-    assert_eq!(Reason::BeforeStart.name(), "before_start");
+    assert_eq!(PacketReason::BeforeStart.name(), "before_start");
 }
 
 // 40 bytes of IPv6 and 8 of UDP are the most that stands before a packet; tags are made word by word.

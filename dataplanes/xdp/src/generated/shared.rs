@@ -28,11 +28,11 @@ pub const NO_GROUP: u32 = 8;
 /// Room for what a group's host is told.
 pub const EVENTS_BYTES: u32 = 65536;
 /// Who waits for the answer to an entry. Nobody.
-pub const ASKER_NONE: u8 = 0;
+pub const REQUESTER_NONE: u8 = 0;
 /// Who waits for the answer to an entry. A client that sent a REQUEST.
-pub const ASKER_PACKET: u8 = 1;
+pub const REQUESTER_PACKET: u8 = 1;
 /// Who waits for the answer to an entry. A memcached client, to whom STORED is said.
-pub const ASKER_MEMCACHED: u8 = 2;
+pub const REQUESTER_MEMCACHED: u8 = 2;
 /// How one frame becomes several. A device map; see order.h.
 pub const COPIES_BY_BROADCAST: u32 = 0;
 /// How one frame becomes several. The program clone.bpf.c.
@@ -211,8 +211,8 @@ pub struct SlotHead {
     pub payload_bytes: u16,
     /// As in the header.
     pub flags: u8,
-    /// Who waits for the answer (`asker`).
-    pub asked_by: u8,
+    /// Who waits for the answer (`requester`).
+    pub requester: u8,
     /// Where that is.
     pub client: Endpoint,
     /// The memcached client's number for its request.
@@ -231,7 +231,7 @@ const _: () = {
     assert!(std::mem::offset_of!(SlotHead, payload_crc32c) == 32);
     assert!(std::mem::offset_of!(SlotHead, payload_bytes) == 36);
     assert!(std::mem::offset_of!(SlotHead, flags) == 38);
-    assert!(std::mem::offset_of!(SlotHead, asked_by) == 39);
+    assert!(std::mem::offset_of!(SlotHead, requester) == 39);
     assert!(std::mem::offset_of!(SlotHead, client) == 40);
     assert!(std::mem::offset_of!(SlotHead, request) == 64);
     assert!(std::mem::offset_of!(SlotHead, answered_here) == 66);
@@ -253,8 +253,8 @@ pub const SLOT_PAYLOAD_CRC32C_AT: usize = 32;
 pub const SLOT_PAYLOAD_BYTES_AT: usize = 36;
 /// Where `flags` stands in `slot`.
 pub const SLOT_FLAGS_AT: usize = 38;
-/// Where `asked_by` stands in `slot`.
-pub const SLOT_ASKED_BY_AT: usize = 39;
+/// Where `requester` stands in `slot`.
+pub const SLOT_REQUESTER_AT: usize = 39;
 /// Where `client` stands in `slot`.
 pub const SLOT_CLIENT_AT: usize = 40;
 /// Where `request` stands in `slot`.

@@ -225,7 +225,8 @@ impl Links {
             && (who.is_known() || unknown.count() < STRANGERS_REFUSED_MAX);
         let key = (who, text);
         let known = self.refused.get_mut(&key);
-        let is_due = |refusal: &Refusal| now.0.saturating_sub(refusal.said_at.0) >= REFUSAL_SHOWN;
+        let is_due =
+            |refusal: &StrangerRefusal| now.0.saturating_sub(refusal.said_at.0) >= REFUSAL_SHOWN;
         let is_said = known.as_ref().map_or(is_room, |refusal| is_due(refusal));
         if is_said {
             let (who, text) = &key;
@@ -239,7 +240,7 @@ impl Links {
                 }
             }
             None if is_room => {
-                let refusal = Refusal {
+                let refusal = StrangerRefusal {
                     at: now,
                     said_at: now,
                 };
@@ -259,7 +260,7 @@ impl Links {
 
 /// One who is refused, and why.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Refusal {
+pub(super) struct StrangerRefusal {
     /// When that happened last.
     pub at: Now,
     /// When the log said it last.

@@ -5,7 +5,7 @@ mod ffi;
 use ffi::{FRAME_BYTES_MAX, MapMemory, registers_of, run, run_live};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program, Xdp, XdpFlags};
-use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, Reason, Registers};
+use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, PacketReason, Registers};
 use rustix::net::netdevice::name_to_index;
 use std::fs::File;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
@@ -34,7 +34,7 @@ const SLOT_PAYLOAD: usize = 72;
 const IN_STEP_BYTES: usize = 64;
 const CPUS_MAX: usize = 256;
 /// Counters of the program stand behind those of reasons: `QW_COUNT_SENT` is the fourth.
-const COUNT_SENT: usize = Reason::ALL.len() + 3;
+const COUNT_SENT: usize = PacketReason::ALL.len() + 3;
 
 /// A slot of the ring.
 #[derive(Debug, Eq, PartialEq)]
@@ -46,7 +46,7 @@ pub struct Slot {
     pub payload_crc32c: u32,
     pub flags: u8,
     /// Who asked; a memcached client with the number of its request.
-    pub asked_by: Option<(SocketAddr, Option<u16>)>,
+    pub requester: Option<(SocketAddr, Option<u16>)>,
     /// The program answers.
     pub answered_here: bool,
     pub payload: Vec<u8>,
@@ -198,7 +198,7 @@ impl Loaded {
             sequence: number(24),
             payload_crc32c: u32::from_ne_bytes(*bytes[32..].first_chunk().expect("four bytes")),
             flags: bytes[38],
-            asked_by: match bytes[39] {
+            requester: match bytes[39] {
                 0 => None,
                 1 => Some((endpoint(&bytes[40..]), None)),
                 _ => Some((

@@ -17,7 +17,7 @@ use quorumwire_interfaces::{
 use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpPlane, let_pass};
 use quorumwire_wire::packet::{
     ACTION_COMMIT, ACTION_FANOUT, ACTION_RESEND, ACTION_STORE, ACTION_TO_SOFTWARE, FLAG_BLIND,
-    HEADER_BYTES, Header, Kind, RESEND_ENTRIES_MAX, Reason, Registers, Role,
+    HEADER_BYTES, Header, Kind, PacketReason, RESEND_ENTRIES_MAX, Registers, Role,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -255,7 +255,7 @@ impl Twin {
             .receive(from, datagram, &mut out, &mut |event| told.note(&event));
         let foreign = self.native.counters().foreign > counted.foreign;
         let reason = self.reason_since(&counted);
-        let is_early = check(&self.keys, datagram).is_err() || reason == Reason::Checksum;
+        let is_early = check(&self.keys, datagram).is_err() || reason == PacketReason::Checksum;
         let outcome = match header {
             Some(header) if !is_early => step(&mut before.clone(), &header),
             _ => Outcome::default(),
@@ -263,7 +263,7 @@ impl Twin {
         let header = header.unwrap_or_default();
         let is_blind_request = header.kind == Kind::Request as u8 && header.flags & FLAG_BLIND != 0;
         let mut planned = self.plan(&outcome, is_blind_request, header.sender, out.0.clone());
-        if foreign || reason == Reason::NotOurs || is_passed(&outcome, &header) {
+        if foreign || reason == PacketReason::NotOurs || is_passed(&outcome, &header) {
             planned.verdict = XDP_PASS;
         } else if is_early {
             planned.verdict = XDP_DROP;
@@ -299,10 +299,13 @@ impl Twin {
     }
 
     /// Why the native one has not taken what came since, or not as it was meant.
-    fn reason_since(&self, counted: &Counters) -> Reason {
+    fn reason_since(&self, counted: &Counters) -> PacketReason {
         let now = self.native.counters();
-        let is_new = |reason: &Reason| now.reason(*reason) > counted.reason(*reason);
-        Reason::ALL.into_iter().find(is_new).unwrap_or(Reason::None)
+        let is_new = |reason: &PacketReason| now.reason(*reason) > counted.reason(*reason);
+        PacketReason::ALL
+            .into_iter()
+            .find(is_new)
+            .unwrap_or(PacketReason::None)
     }
 
     /// Blind writes of a range that somebody waits for.
@@ -310,7 +313,7 @@ impl Twin {
         let is_asked_for = |index: &u64| {
             let found = self.native.register_store().get(*index);
             found.is_some_and(|(stored, _)| {
-                stored.flags & FLAG_BLIND != 0 && stored.asked_by.is_some()
+                stored.flags & FLAG_BLIND != 0 && stored.requester.is_some()
             })
         };
         (from..=upto).filter(is_asked_for).collect()
@@ -624,7 +627,7 @@ impl Twin {
             sequence: stored.sequence,
             payload_crc32c: stored.payload_crc32c,
             flags: stored.flags,
-            asked_by: stored.asked_by.map(|asker| match asker {
+            requester: stored.requester.map(|requester| match requester {
                 ReplyAddress::Packet(client) => (client, None),
                 ReplyAddress::Memcached(client, request) => (client, Some(request)),
             }),
@@ -713,8 +716,8 @@ fn is_passed(outcome: &Outcome, header: &Header) -> bool {
     let kind = Kind::from_byte(header.kind);
     let is_of_use = matches!(
         (outcome.reason(), kind),
-        (Reason::Off, Some(Kind::Request | Kind::Forward))
-            | (Reason::Malformed, Some(Kind::Request))
+        (PacketReason::Off, Some(Kind::Request | Kind::Forward))
+            | (PacketReason::Malformed, Some(Kind::Request))
     );
     outcome.has(ACTION_TO_SOFTWARE) && is_of_use
 }
