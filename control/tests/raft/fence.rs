@@ -1,5 +1,6 @@
 //! What waits for a plane to stop is bounded, keeps its order, and what does not fit is refused or
 //! counted.
+use crate::turn::{disk_and_plane, turn as turn_of};
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
@@ -28,40 +29,12 @@ fn fast_leader() -> (Replica, Now) {
 
 /// One input and what follows at once; the plane never stops by itself.
 fn turn(replica: &mut Replica, now: Now, input: Input) -> Vec<Output> {
-    let mut seen = Vec::new();
-    let mut inputs = vec![input];
-    while let Some(input) = inputs.pop() {
-        let mut outputs = Vec::new();
-        replica.step(now, input, &mut outputs);
-        replica.flush(now, &mut outputs);
-        for output in &outputs {
-            match output {
-                Output::Persist { ticket, .. } => inputs.push(Input::Persisted(*ticket)),
-                Output::Committed(index) => inputs.push(Input::Applied(*index)),
-                Output::Engage(engage) => inputs.push(Input::Engaged {
-                    term: engage.term,
-                    engaged: true,
-                }),
-                Output::Send { .. }
-                | Output::Read(..)
-                | Output::Done(_)
-                | Output::Refused(..)
-                | Output::RoleChanged(_)
-                | Output::Truncated(_)
-                | Output::OtherLineage { .. }
-                | Output::MembershipChanged(_)
-                | Output::ReadSnapshot { .. }
-                | Output::StoreSnapshotChunk { .. }
-                | Output::InstallSnapshot { .. }
-                | Output::TakeSnapshot
-                | Output::Disengage(_)
-                | Output::PlaneHeartbeat { .. }
-                | Output::PlanePersisted(_) => {}
-            }
+    turn_of(replica, now, input, |output| {
+        if let Output::Committed(index) = output {
+            return Some(Input::Applied(*index));
         }
-        seen.extend(outputs);
-    }
-    seen
+        disk_and_plane(output)
+    })
 }
 
 fn from_elsewhere(term: u64, records: Vec<Bytes>) -> Input {

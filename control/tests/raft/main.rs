@@ -15,5 +15,6 @@ mod scenarios;
 mod script;
 mod show;
 mod snapshots;
+mod turn;
 mod words;
 mod world;

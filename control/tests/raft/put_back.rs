@@ -1,5 +1,6 @@
 //! A disk that was put back to a copy in which its replica was the only voter: it went on alone, and meets
 //! the others.
+use crate::turn::{disk, turn};
 use crate::world::{ELECTION_TIMEOUT, GROUP, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
@@ -68,21 +69,15 @@ fn went_on_alone() -> Replica {
 fn hear(replica: &mut Replica, body: Body) -> Vec<Body> {
     let message = Message { term: NEWEST, body };
     let from = peer(1);
-    let mut inputs = vec![Input::Message { from, message }];
-    let mut said = Vec::new();
-    while let Some(input) = inputs.pop() {
-        let mut outputs = Vec::new();
-        replica.step(Now(ELECTION_TIMEOUT), input, &mut outputs);
-        replica.flush(Now(ELECTION_TIMEOUT), &mut outputs);
-        for output in outputs {
-            if let Output::Persist { ticket, .. } = output {
-                inputs.push(Input::Persisted(ticket));
-            } else if let Output::Send { message, .. } = output {
-                said.push(message.body);
-            }
+    let input = Input::Message { from, message };
+    let outputs = turn(replica, Now(ELECTION_TIMEOUT), input, disk);
+    let said = outputs.into_iter().filter_map(|output| {
+        if let Output::Send { message, .. } = output {
+            return Some(message.body);
         }
-    }
-    said
+        None
+    });
+    said.collect()
 }
 
 fn append(previous: (u64, u64), records: Vec<Bytes>) -> Body {

@@ -1,5 +1,6 @@
 //! A leader that lacks a snapshot for somebody asks for one until it has one, whatever became of the one
 //! it asked for before. Transfers themselves are in the scenarios.
+use crate::turn::{disk_and_plane, turn};
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
@@ -71,25 +72,7 @@ impl Host {
     }
 
     fn turn(&mut self, input: Input) -> Vec<Output> {
-        let mut seen = Vec::new();
-        let mut inputs = vec![input];
-        while let Some(input) = inputs.pop() {
-            let mut outputs = Vec::new();
-            self.replica.step(self.now, input, &mut outputs);
-            self.replica.flush(self.now, &mut outputs);
-            for output in &outputs {
-                if let Output::Persist { ticket, .. } = output {
-                    inputs.push(Input::Persisted(*ticket));
-                } else if let Output::Engage(engage) = output {
-                    inputs.push(Input::Engaged {
-                        term: engage.term,
-                        engaged: true,
-                    });
-                }
-            }
-            seen.extend(outputs);
-        }
-        seen
+        turn(&mut self.replica, self.now, input, disk_and_plane)
     }
 
     fn hear(&mut self, from: u16, term: Term, body: Body) -> Vec<Output> {
