@@ -3,7 +3,6 @@
 //! of the log.
 use crate::options::ServerOptions;
 use crate::planes::PlaneChoice;
-use crate::server;
 use anyhow::ensure;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -24,10 +23,11 @@ const STANDARD_DESCRIPTORS: usize = 3;
 const COMPLAINT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Raises the limit on open files as far as a process may raise its own, and gives the options as they can be
-/// kept: with no more clients than there is room for beside all else that a replica opens.
-pub(crate) fn fit(options: &ServerOptions, of_admin: usize) -> anyhow::Result<ServerOptions> {
+/// kept: with no more clients than there is room for beside all else that a replica opens. `of_others` is
+/// what the server and its administration open.
+pub(crate) fn fit(options: &ServerOptions, of_others: usize) -> anyhow::Result<ServerOptions> {
     let limit = raise_limit();
-    let others = count_open() + of_admin;
+    let others = count_open() + of_others;
     let of_second = options.second_group.map(|_| of_group(options.plane));
     let reserve = reserve(options.plane, others + of_second.unwrap_or(0));
     let allowed = connections_allowed(options.connections_max, limit, reserve)?;
@@ -68,10 +68,11 @@ fn count_open() -> usize {
     open.map_or(STANDARD_DESCRIPTORS, |count| count.saturating_sub(1)) // without the one that reads the folder
 }
 
-/// What a replica may open beside the connections of its clients, with what others open in this process.
+/// What a replica may open beside the connections of its clients. `others` is what is opened for all groups
+/// together: by the server itself, `server::DESCRIPTORS_MAX`, and by the rest of this process.
 #[must_use]
 pub fn reserve(plane: PlaneChoice, others: usize) -> usize {
-    others + server::DESCRIPTORS_MAX + of_group(plane)
+    others + of_group(plane)
 }
 
 /// Of each replicated log: its files, and its plane.

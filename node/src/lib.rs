@@ -10,6 +10,7 @@ mod fuzz_test;
 pub mod key_folder;
 pub mod keys;
 pub mod logging;
+mod option_files;
 pub mod options;
 pub mod planes;
 pub mod privileges;

@@ -1,7 +1,7 @@
 //! What a server is told at its start: every option checked, with its unit. Wrong ones are refused by
 //! name; nothing is opened or connected here.
 mod address_rules;
-mod files;
+mod origin;
 mod refused;
 mod resolve;
 mod table;
@@ -9,10 +9,11 @@ mod table;
 pub use address_rules::{
     members_at_one_address, parse_members, parse_reachable, reachable_argument,
 };
+pub use origin::Origin;
 pub use refused::{Fault, Refused};
 #[cfg(test)]
 pub(crate) use resolve::resolve_in;
-pub use resolve::{Flags, Origin, Value, resolve, unknown_variables};
+pub use resolve::{Flags, Value, resolve, unknown_variables};
 pub use table::{CONFIG, Kind, Spec, TABLE, Unset, documentation};
 
 use crate::planes::{KINDS, KindOptions, PlaneChoice, PlaneKind, Values};

@@ -65,15 +65,16 @@ mod tests {
     use quorumwire_node::admin::AdminService as _;
     use quorumwire_node::descriptors::reserve;
     use quorumwire_node::planes::{KINDS, PlaneChoice};
+    use quorumwire_node::server::DESCRIPTORS_MAX;
 
     #[test]
     fn what_a_server_may_open_beside_its_clients_fits_a_shells_limit() {
-        let of_http = Http.descriptors_max();
-        let usual = reserve(PlaneChoice::None, of_http);
-        assert!(usual > of_http);
+        let others = DESCRIPTORS_MAX + Http.descriptors_max();
+        let usual = reserve(PlaneChoice::None, others);
+        assert!(usual > others);
         let each = KINDS.iter().copied().map(PlaneChoice::One);
         for plane in each.chain([PlaneChoice::Auto]) {
-            let with_plane = reserve(plane, of_http + 3);
+            let with_plane = reserve(plane, others + 3);
             assert!(usual < with_plane && with_plane < 1024, "{with_plane}");
         }
     }

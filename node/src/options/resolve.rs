@@ -1,13 +1,12 @@
 //! Finds the value of every option among flags, environment, configuration file and defaults, and
 //! remembers where it came from. What a value means is checked elsewhere.
 use super::table::{CONFIG, Kind, Spec, TABLE, Unset};
-use super::{Fault, Refused, faults_alone};
+use super::{Fault, Origin, Refused, faults_alone};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::io::Read as _;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::de::DeTable;
 
 /// Largest configuration file.
@@ -29,19 +28,6 @@ const HTTP_VARIABLES: &str = "QUORUMWIRE_HTTP_TLS_";
 /// Most variables that are told to be no options.
 const VARIABLES_TOLD_MAX: usize = 8;
 
-/// Where a value came from.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Origin {
-    /// The command line.
-    Flag,
-    /// The environment variable of this name.
-    Environment(String),
-    /// This configuration file.
-    File(PathBuf),
-    /// Nobody gave one.
-    Default,
-}
-
 /// The value of one option, as text, and its origin.
 #[derive(Debug)]
 pub struct Value {
@@ -58,17 +44,6 @@ pub struct Value {
 /// The options given as flags, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Flags(pub BTreeMap<&'static str, String>);
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Flag => f.write_str("flag"),
-            Self::Environment(variable) => write!(f, "environment variable {variable}"),
-            Self::File(path) => write!(f, "file {}", path.display()),
-            Self::Default => f.write_str("default"),
-        }
-    }
-}
 
 /// Finds every option's value, in the order of the table.
 pub fn resolve(

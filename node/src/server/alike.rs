@@ -1,6 +1,6 @@
 //! The options that all replicas of a cluster should be given alike, as others are told them. Replicas that
 //! meet compare them; what would be safe with two values all the same is only said.
-use super::SECOND_GROUP;
+use super::groups::SECOND_GROUP;
 use super::links::{BEGINS_WITH, JOINS, SECRET_OF_EPOCH};
 use crate::keys::{ClusterKeys, EpochKeys};
 use crate::options::{Durability, OnFollower, ServerOptions};

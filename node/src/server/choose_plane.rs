@@ -3,6 +3,7 @@
 use super::TOKEN_PLANE;
 use super::earlier_plane::{EarlierPlaneOff, note_in};
 use super::plane::{Hosting, Plane, plane_options};
+use super::random::random_number;
 use crate::options::{Durability, ServerOptions};
 use crate::planes::{OpenPlanes, PlaneChoice, PlaneKind, PlaneSetup};
 use crate::report::{DataPlaneReport, PlaneChooser, RefusedPlaneReport};
@@ -84,7 +85,7 @@ pub fn choose_plane(
         for (place, (group, opened)) in groups.iter().zip(opened.planes).enumerate() {
             let wakes = Interest::READABLE | Interest::WRITABLE;
             registry.register(&mut SourceFd(&opened.wakes), TOKEN_PLANE, wakes)?;
-            let first_sequence = super::start::random_number()?;
+            let first_sequence = random_number()?;
             let endpoint = opened.endpoint.clone();
             let plane_options = plane_options(*group, endpoint, held, first_sequence, work_of);
             let mut plane = Plane::new(opened.plane, plane_options);

@@ -1,12 +1,13 @@
 //! Client connections: bytes in, answers out, and the order between them. Knows the requests only as
 //! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
 use super::clock;
+use super::connection_id::ConnectionId;
+use super::fronts::native::{NativeClient, NativeCounters};
+use super::fronts::redis::RedisClient;
+use super::fronts::{Front, Protocol};
 use super::handshakes::TimeBudget;
-use super::kv::RedisClient;
-use super::native::{self, NativeClient, NativeCounters};
 use super::stream::Stream;
 use crate::descriptors::Starvation;
-use crate::options::ServerOptions;
 use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
@@ -14,7 +15,6 @@ use quorumwire_control::Now;
 use quorumwire_group::Row;
 use quorumwire_interfaces::counters;
 use rustls::ServerConfig;
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write as _};
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ use self::arrivals::Handshakes;
 use self::linger::Linger;
 use self::memory::{Held, HeldByOne};
 use self::readable::Readable;
-pub use self::slots::{Slot, SlotKind};
+pub use self::slots::{Slot, SlotKind, Statistics};
 use self::waits::Wait;
 pub use quorumwire_group::{AnswerKind, ReadState};
 
@@ -50,49 +50,6 @@ const INPUT_BYTES_MIN: usize = 4 << 10;
 /// A connection keeps its buffer for answers from one to the next up to this size.
 const KEPT_BUFFER_BYTES: usize = 256 << 10;
 
-/// What a client speaks.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Protocol {
-    /// Memcached's text protocol.
-    Memcached,
-    /// Redis' protocol.
-    Redis,
-    /// That of `wire/client.proto`.
-    Native,
-}
-
-impl Protocol {
-    /// All that there are.
-    pub const ALL: [Self; 3] = [Self::Memcached, Self::Redis, Self::Native];
-
-    /// The option that says where its clients connect, and what that says.
-    pub const fn listen(self) -> (&'static str, fn(&ServerOptions) -> SocketAddr) {
-        match self {
-            Self::Memcached => ("listen-memcached", |options| options.listen_memcached),
-            Self::Redis => ("listen-redis", |options| options.listen_redis),
-            Self::Native => ("listen-client", |options| options.listen_client),
-        }
-    }
-
-    /// As the port's option has it, behind `listen-`.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Memcached => "memcached",
-            Self::Redis => "redis",
-            Self::Native => "client",
-        }
-    }
-
-    /// What a client is told that is one too many.
-    fn too_many(self) -> Cow<'static, [u8]> {
-        match self {
-            Self::Memcached => b"SERVER_ERROR too many connections\r\n".into(),
-            Self::Redis => b"-ERR max number of clients reached\r\n".into(),
-            Self::Native => native::too_many_connections().into(),
-        }
-    }
-}
-
 /// Where clients connect.
 pub struct Listener {
     pub socket: TcpListener,
@@ -102,30 +59,13 @@ pub struct Listener {
     pub group: usize,
 }
 
-/// What a client speaks, and what is kept of it for that.
-pub enum Speaks {
-    /// Memcached's text protocol.
-    Memcached,
-    /// Redis' protocol.
-    Redis(Box<RedisClient>),
-    /// That of `wire/client.proto`.
-    Native(Box<NativeClient>),
-}
-
-/// Names a connection; never used again.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-#[cfg_attr(test, derive(Default))]
-pub struct ConnectionId {
-    slot: u32,
-    serial: u32,
-}
-
 /// One client.
 pub struct Connection {
     pub id: ConnectionId,
     /// The place of the group that it asks in the list of the server's.
     pub group: usize,
-    pub speaks: Speaks,
+    /// What its client speaks.
+    pub front: Front,
     stream: Stream,
     /// Whether the client may ask for anything: it has said who it is, or need not.
     pub is_let_in: bool,
@@ -153,7 +93,7 @@ pub struct Connection {
     wait: Option<Wait>,
     /// What can go nowhere is refused until something can: it has waited for long enough.
     pub must_refuse: bool,
-    /// The answer of the read at the front was cut for want of room.
+    /// The answer of the first read was cut for want of room.
     pub cut: bool,
     /// Keys of the reads among `slots`.
     pub keys_waiting: usize,
@@ -194,55 +134,37 @@ pub enum Intake {
     Broken,
 }
 
-impl ConnectionId {
-    #[cfg(test)]
-    pub const fn new(slot: u32, serial: u32) -> Self {
-        Self { slot, serial }
-    }
-
-    /// A number for people; 1 at least.
-    pub fn number(self) -> i64 {
-        i64::from(self.serial) + 1
-    }
-}
-
 impl Connection {
     /// What is kept of a Redis client.
     pub fn redis(&self) -> Option<&RedisClient> {
-        match &self.speaks {
-            Speaks::Redis(client) => Some(client),
-            Speaks::Memcached | Speaks::Native(_) => None,
+        match &self.front {
+            Front::Redis(client) => Some(client),
+            Front::Memcached | Front::Native(_) => None,
         }
     }
 
     /// See [`Self::redis`].
     pub fn redis_mut(&mut self) -> Option<&mut RedisClient> {
-        match &mut self.speaks {
-            Speaks::Redis(client) => Some(client),
-            Speaks::Memcached | Speaks::Native(_) => None,
+        match &mut self.front {
+            Front::Redis(client) => Some(client),
+            Front::Memcached | Front::Native(_) => None,
         }
     }
 
     /// What is kept of a client of the native protocol.
     pub fn native(&self) -> Option<&NativeClient> {
-        match &self.speaks {
-            Speaks::Native(client) => Some(client),
-            Speaks::Memcached | Speaks::Redis(_) => None,
+        match &self.front {
+            Front::Native(client) => Some(client),
+            Front::Memcached | Front::Redis(_) => None,
         }
     }
 
     /// See [`Self::native`].
     pub fn native_mut(&mut self) -> Option<&mut NativeClient> {
-        match &mut self.speaks {
-            Speaks::Native(client) => Some(client),
-            Speaks::Memcached | Speaks::Redis(_) => None,
+        match &mut self.front {
+            Front::Native(client) => Some(client),
+            Front::Memcached | Front::Redis(_) => None,
         }
-    }
-
-    /// Whether the answers are those of carrying its requests out one after the other. The native protocol
-    /// promises no order.
-    pub fn keeps_order(&self) -> bool {
-        self.native().is_none()
     }
 
     /// Whether another request may be taken on.
@@ -265,7 +187,7 @@ impl Connection {
     pub fn address(&self) -> (u32, [io::Result<SocketAddr>; 2]) {
         let socket = self.stream.socket();
         let ends = [socket.peer_addr(), socket.local_addr()];
-        (self.id.slot, ends)
+        (self.id.place, ends)
     }
 
     /// The number of its socket in this process, and the address that its client connected to.
@@ -420,8 +342,9 @@ impl Connection {
 
     /// Whether a request has begun to come and its end has not.
     fn is_within_request(&self) -> bool {
-        let is_skipping = self.redis().is_some_and(RedisClient::is_skipping);
-        self.swallow > 0 || is_skipping || (self.filled > 0 && self.filled < self.needed)
+        self.swallow > 0
+            || self.front.is_skipping()
+            || (self.filled > 0 && self.filled < self.needed)
     }
 
     /// Whether something came that has not been looked at in full.
@@ -545,22 +468,22 @@ impl Clients {
 
     /// Handles readiness of one of our tokens.
     pub fn ready(&mut self, event: &Event) {
-        let slot = event.token().0 - self.first_token;
-        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else {
+        let place = event.token().0 - self.first_token;
+        let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
             return; // closed earlier in this turn
         };
         connection.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
         connection.ending |= event.is_read_closed() || event.is_error();
         self.readable
-            .add(u32::try_from(slot).expect("slots are u32"));
+            .add(u32::try_from(place).expect("places are u32"));
     }
 
     /// Has those looked at that have something to read; if this turn has answered others, perhaps in the next
     /// one.
     pub fn let_readable_in(&mut self, has_answered: bool) {
         let mut readable = std::mem::take(&mut self.readable);
-        for slot in readable.take(has_answered) {
-            self.enqueue(slot);
+        for place in readable.take(has_answered) {
+            self.enqueue(place);
         }
         self.readable = readable;
     }
@@ -572,33 +495,33 @@ impl Clients {
 
     /// The connection, unless it is gone.
     pub fn get(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        let connection = self.connections.get_mut(id.slot as usize)?.as_mut()?;
+        let connection = self.connections.get_mut(id.place as usize)?.as_mut()?;
         (connection.id == id).then_some(connection)
     }
 
     /// Has the connection looked at before the turn ends.
     pub fn attend(&mut self, id: ConnectionId) {
         if self.get(id).is_some() {
-            self.enqueue(id.slot);
+            self.enqueue(id.place);
         }
     }
 
     /// Has every connection looked at: leadership changed, or room came back.
     pub fn attend_all(&mut self) {
-        for slot in 0..self.connections.len() {
-            if self.connections[slot].is_some() {
-                self.enqueue(u32::try_from(slot).expect("slots are u32"));
+        for place in 0..self.connections.len() {
+            if self.connections[place].is_some() {
+                self.enqueue(u32::try_from(place).expect("places are u32"));
             }
         }
     }
 
-    fn enqueue(&mut self, slot: u32) {
-        if let Some(Some(connection)) = self.connections.get_mut(slot as usize)
+    fn enqueue(&mut self, place: u32) {
+        if let Some(Some(connection)) = self.connections.get_mut(place as usize)
             && !connection.queued
             && !connection.is_overdrawn
         {
             connection.queued = true;
-            self.queue.push_back(slot);
+            self.queue.push_back(place);
         }
     }
 
@@ -609,14 +532,14 @@ impl Clients {
 
     /// Lends the next connection that is to be looked at; give it back with [`Self::put_back`].
     pub fn take_next(&mut self) -> Option<Box<Connection>> {
-        while let Some(slot) = self.queue.pop_front() {
-            let Some(mut connection) = self.connections[slot as usize].take() else {
+        while let Some(place) = self.queue.pop_front() {
+            let Some(mut connection) = self.connections[place as usize].take() else {
                 continue;
             };
             if connection.handshake_since.is_some() && !self.handshakes.may_go_on() {
-                self.handshakes.postpone(slot);
+                self.handshakes.postpone(place);
                 self.counters.handshakes_postponed += 1;
-                self.connections[slot as usize] = Some(connection); // and it stays marked as queued
+                self.connections[place as usize] = Some(connection); // and it stays marked as queued
                 continue;
             }
             connection.queued = false;
@@ -628,14 +551,14 @@ impl Clients {
     /// Lends this connection, if it is open.
     pub fn take(&mut self, id: ConnectionId) -> Option<Box<Connection>> {
         self.get(id)?;
-        self.connections[id.slot as usize].take()
+        self.connections[id.place as usize].take()
     }
 
     /// Takes a lent connection back without sending.
     pub fn put_back(&mut self, connection: Box<Connection>) {
-        let slot = connection.id.slot as usize;
-        debug_assert!(self.connections[slot].is_none());
-        self.connections[slot] = Some(connection);
+        let place = connection.id.place as usize;
+        debug_assert!(self.connections[place].is_none());
+        self.connections[place] = Some(connection);
     }
 
     /// Takes a lent connection back, sends its answers, closes it if it is done or `broken`. Returns
@@ -663,9 +586,9 @@ impl Clients {
         }
         if connection.is_within_request() && !connection.closing {
             let counters = &mut self.counters;
-            match connection.speaks {
-                Speaks::Native(_) => counters.native_truncated += 1,
-                Speaks::Memcached | Speaks::Redis(_) => counters.closed_truncated += 1,
+            match connection.front {
+                Front::Native(_) => counters.native_truncated += 1,
+                Front::Memcached | Front::Redis(_) => counters.closed_truncated += 1,
             }
         }
         self.close(connection);
@@ -685,7 +608,7 @@ impl Clients {
         self.forget_held(&connection);
         connection.stream.say_end();
         self.registry.deregister(&mut connection.stream).ok();
-        self.free.push(connection.id.slot);
+        self.free.push(connection.id.place);
         self.open_count -= 1;
     }
 

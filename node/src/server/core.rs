@@ -1,113 +1,34 @@
 //! One replicated group in one process: consensus, state machine, and whatever waits for them. Knows
 //! client connections only by name, other replicas by what it is shown of the connections to them.
 use super::budget::LOOK_AFTER_WORK;
-use super::clients::ConnectionId;
 use super::clock;
-use super::counters::GroupCounters;
+use super::group_counters::GroupCounters;
 use super::hellos::Hellos;
 use super::journal::Journal;
-use super::left_out::MemberHistory;
+use super::last_commit::LastCommit;
+use super::member_history::MemberHistory;
+use super::origin::{Group, Origin};
 use super::plane::Hosting;
-use super::service::Service;
-use super::standstill::LastCommit;
+use super::route_outcome::RouteOutcome;
 use super::term_keys::TermKeys;
 use bytes::{Bytes, BytesMut};
-use quorumwire_control::{Now, Peer, Replica, Ticket};
-use quorumwire_group::{
-    AnswerTo, Follower, ForwardKind, PlaneClient, Requester, SubmitOutcome, put_in_session,
-};
-use quorumwire_interfaces::{Application, DataPlane, GroupId, Reason};
+use quorumwire_control::{Now, Peer, Replica};
+use quorumwire_group::{AnswerTo, ForwardKind, Requester as _, SubmitOutcome, put_in_session};
+use quorumwire_interfaces::{Application, GroupId, Reason};
 use quorumwire_sessions::SESSION_HEADER_BYTES;
 use quorumwire_wire::limits::{COMMAND_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
 use std::cell::Cell;
 
 const _: () = assert!(SESSION_COMMAND_BYTES_MAX + SESSION_HEADER_BYTES == COMMAND_BYTES_MAX);
 
-/// One replicated log, as it stands in this server.
-pub type Group<A> = quorumwire_group::Group<A, Origin, dyn DataPlane>;
-
-/// Where an answer goes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Origin {
-    /// To the slot with this number of a connection here.
-    Client(ConnectionId, u64),
-    /// To the replica that passed it on.
-    Follower(Follower),
-    /// To a client that asked through the data plane: its address, session and sequence.
-    Plane(PlaneClient),
-    /// To whoever the service knows by this number.
-    Service(u64),
-    /// To whoever here waits for this ticket, if anybody does.
-    Admin(Ticket),
-}
-
-impl From<PlaneClient> for Origin {
-    fn from(client: PlaneClient) -> Self {
-        Self::Plane(client)
-    }
-}
-
-impl From<Follower> for Origin {
-    fn from(follower: Follower) -> Self {
-        Self::Follower(follower)
-    }
-}
-
-impl Requester for Origin {
-    type Reader = Reader;
-
-    fn answer_to(self) -> AnswerTo {
-        match self {
-            Self::Client(..) | Self::Service(_) | Self::Admin(_) => AnswerTo::Here,
-            Self::Follower(follower) => AnswerTo::Follower(follower),
-            Self::Plane(client) => AnswerTo::PlaneClient(client),
-        }
-    }
-}
-
-/// What became of a request.
-pub enum RouteOutcome {
-    /// Its answer will come.
-    Pending,
-    /// It can go nowhere now; offer it again later.
-    Stalled,
-    /// There is no answer for this reason; the text stands for the usual words, if it is not empty.
-    Refused(Reason, String),
-}
-
-impl RouteOutcome {
-    /// In the usual words.
-    pub const fn refused(reason: Reason) -> Self {
-        Self::Refused(reason, String::new())
-    }
-}
-
-impl From<RouteOutcome> for SubmitOutcome {
-    fn from(routed: RouteOutcome) -> Self {
-        match routed {
-            RouteOutcome::Pending => Self::Pending,
-            RouteOutcome::Stalled => Self::NoRoom,
-            RouteOutcome::Refused(reason, _) => Self::Refused(reason),
-        }
-    }
-}
-
-/// A write of ours that is in the log and not applied yet.
-pub type Proposal = quorumwire_group::Proposal<Origin>;
-
-/// A request sent to the leader.
-pub type Forward = quorumwire_group::Forward<Origin>;
-
-/// A read here that waits: for a read index, or for its entries to be applied.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Reader {
-    Client(ConnectionId),
-    /// Whoever the service knows by this number.
-    Service(u64),
+/// What is kept for an application beside the group that replicates it.
+pub trait Hosted: Default + Sized + 'static {
+    /// What is replicated.
+    type Application: Application + Default + 'static;
 }
 
 /// Everything about the group that serving a request needs.
-pub struct Core<S: Service> {
+pub struct Core<S: Hosted> {
     pub group: Group<S::Application>,
     /// What this server keeps for the application beside the group.
     pub service: S,
@@ -131,7 +52,7 @@ pub struct Core<S: Service> {
     work: Cell<u64>,
 }
 
-impl<S: Service> Core<S> {
+impl<S: Hosted> Core<S> {
     pub fn new(service: S, replica: Replica, journal: Journal, id: GroupId, now: Now) -> Self {
         Self {
             group: Group::new(id, replica, Box::default(), now, clock::wall()),
@@ -172,15 +93,6 @@ impl<S: Service> Core<S> {
         if self.counted_by_application() == before {
             self.work.set(self.work.get().wrapping_add(LOOK_AFTER_WORK));
         }
-    }
-
-    /// Whether the next turn has something to do although nothing wakes it.
-    pub fn is_busy(&self) -> bool {
-        S::is_busy(self)
-            || self.group.reads.has_late
-            || self.group.can_apply()
-            || self.group.has_unflushed()
-            || self.group.plane_has_more()
     }
 
     /// Whether something is under way that others answer: replicas, or the disk.
@@ -330,7 +242,7 @@ mod tests {
     use super::*;
     use crate::server::kv::KeyValue;
     use crate::server::plane_turn::tests::config;
-    use crate::server::service::Native;
+    use crate::server::service::{Native, Service};
     use quorumwire_control::PersistedState;
     use quorumwire_interfaces::{Applied, Frozen};
     use std::io;

@@ -1,15 +1,15 @@
 //! What a server counts since its start, whatever it replicates: what the node counts by itself, and all of
 //! it for a report.
+use super::admission::AdmissionCounters;
 use super::budget::CutCounters;
 use super::clients::ClientCounters;
-use super::front::FrontCounters;
+use super::fronts::native::NativeCounters;
+use super::group_counters::GroupCounters;
 use super::in_flight::WorkCounters;
 use super::kv::KeyValue;
 use super::links::LinkCounters;
-use super::native::NativeCounters;
 use super::plane::Questions;
 use super::service::Service;
-use super::term_keys::TermKeyCounters;
 use crate::planes::KINDS;
 use crate::report::Durations;
 use quorumwire_control::{Counters as RaftCounters, FastCounters};
@@ -17,36 +17,6 @@ use quorumwire_group::{ForwardCounters, PlaneCounters, ReadCounters};
 use quorumwire_interfaces::{Counter, CounterSink, counters};
 use quorumwire_storage::LogCounters;
 use std::collections::BTreeMap;
-
-counters! {
-    /// What a replicated group has done on this replica.
-    #[derive(Clone, Debug, Default)]
-    pub struct GroupCounters {
-        /// Requests that followers handed to this leader
-        pub forwarded_here: "forwarded_from_followers",
-        /// Requests whose clients were told that the outcome is unknown
-        pub outcomes_unknown: "outcomes_unknown",
-        /// Log entries applied to the store
-        pub entries_applied: "entries_applied",
-        /// Commands of client sessions that had been executed before
-        pub commands_repeated: "session_commands_repeated",
-        /// Commands of client sessions that were not executed
-        pub session_refusals: "session_commands_refused",
-        /// Commands in pieces not executed because there were too many at a time
-        pub commands_dropped: "long_commands_dropped",
-        /// Snapshots taken
-        pub snapshots_taken: "snapshots_taken",
-        /// Snapshots that could not be written
-        pub snapshots_failed: "snapshots_failed",
-    }
-    with {
-        /// Reported with those that consensus takes for malformed.
-        pub malformed_messages: u64,
-        pub term_keys: TermKeyCounters,
-        /// From a write's arrival at the leader to its answer, whoever sent it or passed it on.
-        pub commit: Durations,
-    }
-}
 
 counters! {
     /// What the event loop of this process has done.
@@ -87,7 +57,7 @@ counters! {
 /// All that a server counts, as of a report. What there is only with an option is not there without it.
 #[derive(Default)]
 pub struct Counted {
-    pub front: FrontCounters,
+    pub admission: AdmissionCounters,
     pub work: WorkCounters,
     pub clients: ClientCounters,
     pub native: NativeCounters,
@@ -109,7 +79,7 @@ pub struct Counted {
 impl Counted {
     /// Each counter that there is.
     pub fn each(&self, sink: CounterSink<'_>) {
-        self.front.each(sink);
+        self.admission.each(sink);
         self.work.each(sink);
         self.clients.each(sink);
         self.native.each(sink);

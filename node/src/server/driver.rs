@@ -1,7 +1,7 @@
 //! The server as what drives a group: how it does what the group wants done, and what it does besides.
 use super::budget::Purpose;
 use super::clients::AnswerKind;
-use super::core::{Group, Origin, Proposal, Reader};
+use super::origin::{Group, Origin, Proposal, Reader};
 use super::service::Service;
 use super::{Server, answers, clock};
 use crate::admin::AdminError;
@@ -279,7 +279,7 @@ impl<S: Service> Driver for Server<S> {
                     (connection.slots).replace_states(ReadState::Round(ticket), ReadState::ANEW);
                 }
                 if !is_busy {
-                    self.front.attend_later.push(id);
+                    self.admission.attend_later.push(id);
                 }
             }
             Reader::Service(number) => {
@@ -342,7 +342,8 @@ impl<S: Service> Server<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::clients::{ConnectionId, ReadState};
+    use crate::server::clients::ReadState;
+    use crate::server::connection_id::ConnectionId;
     use crate::server::start::tests::Alone;
     use std::io::Read as _;
 

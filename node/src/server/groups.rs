@@ -1,9 +1,10 @@
 //! The replicated logs of this server. One of them is at hand: `core` and `upkeep` hold it. What serves one
 //! group serves the one at hand, and a turn takes them up one after the other. Connections of clients belong
 //! to one of them, by the port to which they came; connections between replicas, people and options to all.
-use super::clients::{ConnectionId, Protocol};
-use super::core::Core;
+use super::connection_id::ConnectionId;
+use super::core::{Core, Hosted};
 use super::folder::Folder;
+use super::fronts::Protocol;
 use super::service::Service;
 use super::snapshots::Snapshots;
 use super::{Server, TOKEN_FIRST_LINK, TOKEN_FIRST_LISTENER, administration::Waiting};
@@ -12,6 +13,9 @@ use quorumwire_interfaces::{GroupId, Index};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::mem::swap;
+
+/// Where native clients of a second group connect: an option for tests, in no help text. Replicas compare it.
+pub const SECOND_GROUP: &str = "second-group-listen-client";
 
 /// Groups of a server.
 pub const GROUPS_MAX: usize = 2;
@@ -31,7 +35,7 @@ pub struct Upkeep<A> {
 }
 
 /// A group that is not at hand.
-pub type Other<S> = (Box<Core<S>>, Box<Upkeep<<S as Service>::Application>>);
+pub type Other<S> = (Box<Core<S>>, Box<Upkeep<<S as Hosted>::Application>>);
 
 /// The name of the group at this place of the list.
 pub fn group_at(place: usize) -> GroupId {

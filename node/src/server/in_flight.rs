@@ -1,7 +1,7 @@
 //! What the writes are likely to cost together that clients of this replica have on their way through the
 //! log. It is bounded: who sends the next expensive one waits, so that cheap ones of others have little
 //! before them in the log. All replicas do so for their own clients.
-use super::clients::ConnectionId;
+use super::connection_id::ConnectionId;
 use quorumwire_interfaces::counters;
 use std::collections::BTreeMap;
 

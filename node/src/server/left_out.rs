@@ -1,7 +1,7 @@
 //! What this replica knows of its own place: it was removed, it is not taken in yet, or every replica has
 //! forgotten. For people and clients: decides nothing.
 use super::Server;
-use super::core::Core;
+use super::core::{Core, Hosted};
 use super::service::Service;
 use crate::report::ReplicaRole;
 use quorumwire_control::Role;
@@ -12,18 +12,7 @@ const DATA_IS_GONE: &str = "every member is connected, and all have forgotten wh
                             begin anew, stop all and empty their data folders (the file was-member, too); or restore \
                             a backup";
 
-/// What it was before this start, and what became of the others.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MemberHistory {
-    /// It was a member, in this life or in one that it has forgotten.
-    pub was_member: bool,
-    /// It was a member in an earlier life, and began this one without anything.
-    pub has_forgotten: bool,
-    /// So have all others.
-    pub is_data_gone: bool,
-}
-
-impl<S: Service> Core<S> {
+impl<S: Hosted> Core<S> {
     /// Whether it was taken out of the cluster, and leads it no more: its log says so, or those do who are
     /// connected.
     pub fn has_left(&self) -> bool {
@@ -140,8 +129,8 @@ impl<S: Service> Server<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::core::RouteOutcome;
     use super::super::plane_turn::tests::{core_of, core_of_one};
+    use super::super::route_outcome::RouteOutcome;
     use super::*;
     use crate::server::kv::Core;
     use quorumwire_control::{HardState, PersistedState, SnapshotMeta};

@@ -1,9 +1,9 @@
 //! What comes from other replicas, and what goes to them: messages of consensus, requests that followers pass
 //! on, and what becomes of these.
 use super::clients::Connection;
-use super::core::{Forward, Origin};
 use super::groups::{group_at, placed};
 use super::links::LinkEvent;
+use super::origin::{Forward, Origin};
 use super::service::Service;
 use super::{Server, reads};
 use bytes::Bytes;
@@ -149,7 +149,7 @@ impl<S: Service> Server<S> {
     /// Has the connection looked at in the next turn.
     pub fn attend_to(&mut self, forward: &Forward) {
         if let Origin::Client(id, _) = forward.origin {
-            self.front.attend_later.push(id);
+            self.admission.attend_later.push(id);
         }
     }
 

@@ -3,15 +3,18 @@
 //! between two turns.
 mod addresses;
 mod administration;
+mod admission;
 mod alike;
 mod answers;
 mod attention;
 mod backups;
 mod budget;
 mod busy_poll;
+mod by_front;
 mod choose_plane;
 mod clients;
 mod clock;
+mod connection_id;
 mod core;
 mod counters;
 mod dial;
@@ -19,28 +22,36 @@ mod driver;
 mod earlier_plane;
 mod folder;
 mod freeing;
-mod front;
+mod fronts;
+mod group_counters;
 mod groups;
 mod handshakes;
 mod hellos;
 mod how_far;
 mod in_flight;
 mod journal;
+mod key_agreement;
 mod kv;
+mod last_commit;
 mod left_out;
 mod links;
+mod member_history;
 mod member_mark;
 mod messages;
 mod native;
+mod origin;
 mod outbox;
 mod peer_reads;
 mod plane;
 mod plane_turn;
 mod priority;
+mod random;
+mod read_line;
 mod reads;
 mod remembered;
 mod reporting;
 mod requests;
+mod route_outcome;
 mod security;
 mod service;
 mod shutdown;
@@ -48,17 +59,20 @@ mod snapshots;
 mod standstill;
 mod start;
 mod stream;
+mod take_on;
+mod take_outcome;
 mod term_keys;
+mod unexpected_tls;
 mod whole_files;
 
 use self::addresses::AddressBook;
+use self::admission::Admission;
 use self::attention::Attention;
 use self::budget::Budget;
 use self::busy_poll::{BusyPoll, WaitKind};
 use self::clients::Clients;
 use self::core::Core;
 use self::counters::LoopCounters;
-use self::front::Front;
 use self::groups::{Other, Upkeep};
 use self::how_far::HowFar;
 use self::links::{LINKS_MAX, LinkEvent, Links};
@@ -80,10 +94,10 @@ use std::thread;
 use std::time::Duration;
 
 pub use self::counters::declared_counters;
+pub use groups::SECOND_GROUP;
 pub use member_mark::{holder_of_restored, mark_as_restored};
-pub use start::{
-    HTTP_ADDRESS_FILE, SECOND_GROUP, random_lineage, random_number, run, run_application,
-};
+pub use random::{random_lineage, random_number};
+pub use start::{HTTP_ADDRESS_FILE, run, run_application};
 pub use whole_files::sync_folder;
 
 /// What [`run`] replicates.
@@ -134,7 +148,7 @@ struct Server<S: Service> {
     budget: Budget,
     links: Links,
     clients: Clients,
-    front: Front,
+    admission: Admission,
     admin: Receiver<AdminRequest>,
     address_book: AddressBook,
     link_events: Vec<LinkEvent>,
@@ -289,7 +303,7 @@ impl<S: Service> Server<S> {
         self.show_links();
         self.each_group(S::end_turn);
         self.serve_clients(); // answers made in this turn
-        for id in std::mem::take(&mut self.front.attend_later) {
+        for id in std::mem::take(&mut self.admission.attend_later) {
             self.clients.attend(id);
         }
         self.each_group(Self::send_effects); // before connections are read again

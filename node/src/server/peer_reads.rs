@@ -1,9 +1,10 @@
 //! Reads that followers have passed on: answered here, now or when there is time; and reads that nobody wants
 //! any more.
 use super::budget::{Budget, Purpose};
-use super::clients::ConnectionId;
 use super::clock;
-use super::core::{Core, Reader};
+use super::connection_id::ConnectionId;
+use super::core::Core;
+use super::origin::Reader;
 use super::service::Service;
 use quorumwire_group::{self as group, FollowerRead};
 use quorumwire_interfaces::Index;

@@ -1,6 +1,6 @@
 //! The data plane as the server has it: which one it is, with which keys it signs, and what keeps it from
 //! running.
-use super::core::Origin;
+use super::origin::Origin;
 use crate::keys::ClusterKeys;
 use crate::report::DataPlaneReport;
 use quorumwire_client::planes::lineage;

@@ -1,10 +1,11 @@
 //! What the server makes of a plane that has no room, and of one that is being stopped. The plane is a
 //! few lines here, so that the moments between which others cannot step are held still.
 use super::*;
-use crate::server::core::{Origin, Proposal, RouteOutcome};
 use crate::server::journal::Journal;
 use crate::server::kv::{Core, KeyValue};
+use crate::server::origin::{Origin, Proposal};
 use crate::server::plane::plane_options;
+use crate::server::route_outcome::RouteOutcome;
 use crate::server::start::tests::Alone as Host;
 use bytes::Bytes;
 use quorumwire_control::{Config, Now, Output, Peer, PersistedState, Replica, Role};

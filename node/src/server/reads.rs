@@ -1,25 +1,17 @@
 //! Reads that wait on a connection: answered out of the store here once that is allowed, by another leader,
 //! or just before the write behind them.
-use super::clients::{
-    AnswerKind, Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Slot, SlotKind, Speaks,
-};
-use super::core::{Core, Origin, RouteOutcome};
-use super::front::Front;
-use super::kv::QueryForm;
-use super::service::{ReadLine, Service};
-use super::{Server, native};
+use super::Server;
+use super::admission::Admission;
+use super::by_front;
+use super::clients::{AnswerKind, Connection, OUTPUT_BYTES_MAX, ReadState, Slot, SlotKind};
+use super::connection_id::ConnectionId;
+use super::core::Core;
+use super::origin::Origin;
+use super::read_line::{ReadLine, ReadProgress};
+use super::route_outcome::RouteOutcome;
+use super::service::Service;
 use quorumwire_group::{FirstRead, Ordered as _};
 use quorumwire_interfaces::Reason;
-
-/// Where in a read its answer has come to.
-#[derive(Clone, Copy)]
-pub struct ReadProgress {
-    pub line_bytes: u32,
-    pub keys: u32,
-    pub keys_done: u32,
-    pub keys_at_once: u32,
-    pub form: QueryForm,
-}
 
 impl<S: Service> Server<S> {
     /// Before a write of this connection is applied: the reads in front of it that still wait would show it
@@ -60,37 +52,30 @@ fn keep_answers_before<S: Service>(
                 keys_done, form, ..
             } => (keys_done, form),
             SlotKind::Write
-            | SlotKind::Asked
-            | SlotKind::Fixed(_)
+            | SlotKind::Question
+            | SlotKind::Text(_)
             | SlotKind::Stats(_)
             | SlotKind::Quit => continue,
         };
         core.group.set_read_clock();
         let line = &connection.line(number);
         let read = ReadLine { line, form };
-        let mut answer = Vec::new();
-        match connection.speaks {
-            Speaks::Native(_) => S::answer_at_once(core, read, &mut answer),
-            Speaks::Memcached | Speaks::Redis(_) => {
-                let origin = Origin::Client(connection.id, number);
-                S::answer_now(core, origin, read, keys_done, &mut answer);
-            }
-        }
+        let answer = by_front::answer_now(core, connection, (number, keys_done), read);
         kept_bytes += answer.len();
         connection.keep_answer(number, AnswerKind::Answer, &answer);
     }
     kept_bytes
 }
 
-/// Tries to answer the read at the front. True: it is answered whole.
+/// Tries to answer the first read that waits. True: it is answered whole.
 pub fn advance_read<S: Service>(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core<S>,
     connection: &mut Connection,
     progress: ReadProgress,
 ) -> bool {
-    match connection.advance_front(&mut core.group, progress.line_bytes) {
-        FirstRead::Answer if !front.has_share(core.work_done()) => {
+    match connection.advance_first(&mut core.group, progress.line_bytes) {
+        FirstRead::Answer if !admission.has_share(core.work_done()) => {
             connection.cut = true; // goes on in a later turn
             false
         }
@@ -101,16 +86,11 @@ pub fn advance_read<S: Service>(
             } else {
                 OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
             };
-            match connection.speaks {
-                Speaks::Native(_) => native::answer_query(core, connection, progress, room),
-                Speaks::Memcached | Speaks::Redis(_) => {
-                    S::answer_front(core, connection, progress, room)
-                }
-            }
+            by_front::answer_first(core, connection, progress, room)
         }
         FirstRead::Refuse(reason) => {
-            refuse_front(connection, reason, "");
-            front.attend_later.push(connection.id);
+            refuse_first(connection, reason, "");
+            admission.attend_later.push(connection.id);
             false
         }
         FirstRead::Wait => false,
@@ -120,34 +100,19 @@ pub fn advance_read<S: Service>(
                 return false;
             }
             let slot_number = connection.slots.first_number();
-            let (line, _) = connection.front_line_and_output(progress.line_bytes);
+            let (line, _) = connection.first_line_and_output(progress.line_bytes);
             let line = S::line_to_forward(progress, line);
             match core.forward_read(Origin::Client(connection.id, slot_number), &line) {
                 Ok(request) => connection
                     .slots
                     .set_first_state(ReadState::Forwarded(request)),
                 Err(RouteOutcome::Refused(reason, instead)) => {
-                    refuse_front(connection, reason, &instead);
-                    front.attend_later.push(connection.id);
+                    refuse_first(connection, reason, &instead);
+                    admission.attend_later.push(connection.id);
                 }
                 Err(RouteOutcome::Stalled | RouteOutcome::Pending) => {} // looked at again with all that stall
             }
             false
-        }
-    }
-}
-
-/// Writes the answer that came from the leader to the read at the front.
-pub fn put_read_answer<S: Service>(
-    connection: &mut Connection,
-    line_bytes_form: (u32, QueryForm),
-    (said, quiet): (AnswerKind, bool),
-    answer: &[u8],
-) {
-    match connection.speaks {
-        Speaks::Native(_) => connection.put_answer(said, answer),
-        Speaks::Memcached | Speaks::Redis(_) => {
-            S::put_read_answer(connection, line_bytes_form, (said, quiet), answer);
         }
     }
 }
@@ -170,9 +135,9 @@ pub fn forward_in_parts(connection: &mut Connection, slot_number: u64) {
     }
 }
 
-fn refuse_front(connection: &mut Connection, reason: Reason, instead: &str) {
-    let front = connection.slots.first_number();
-    connection.keep_answer(front, AnswerKind::Refused(reason), instead.as_bytes());
+fn refuse_first(connection: &mut Connection, reason: Reason, instead: &str) {
+    let first = connection.slots.first_number();
+    connection.keep_answer(first, AnswerKind::Refused(reason), instead.as_bytes());
 }
 
 /// What this connection waits for has not come for too long: its reads are refused (true), if one is in

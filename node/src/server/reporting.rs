@@ -175,7 +175,7 @@ impl<S: Service> Server<S> {
 
     /// All that is counted here and in what this drives.
     fn counted(&self, status: &Status) -> Counted {
-        let (core, front) = (&self.core, &self.front);
+        let (core, admission) = (&self.core, &self.admission);
         let mut links = self.links.counters;
         let dropped = &core.group.peers.dropped; // before they were a link's
         links.dropped_not_connected += dropped.not_connected;
@@ -184,8 +184,8 @@ impl<S: Service> Server<S> {
         raft.ignored_malformed += core.counters.malformed_messages;
         let plane = core.group.plane.as_ref().zip(core.hosting.as_ref());
         Counted {
-            front: front.counters,
-            work: front.in_flight.counters,
+            admission: admission.counters,
+            work: admission.in_flight.counters,
             clients: self.clients.counters,
             native: self.clients.native_counters,
             group: core.counters.clone(),

@@ -1,12 +1,14 @@
 //! What one connection may have done before the others have their turn. Connections are real sockets; no
 //! event loop goes round, so that nothing depends on how long anything takes.
 use super::*;
+use crate::server::admission::Identity;
 use crate::server::budget::Budget;
-use crate::server::clients::{Clients, Listener, Protocol};
-use crate::server::core::Reader;
-use crate::server::front::Identity;
+use crate::server::clients::{Clients, Listener, ReadState};
+use crate::server::fronts::Protocol;
 use crate::server::kv::{Core, line_to_forward, take_part};
+use crate::server::origin::Reader;
 use crate::server::plane_turn::tests::leader_of_one;
+use crate::server::read_line::ReadLine;
 use crate::server::reads;
 use crate::server::start::tests::Alone;
 use mio::net::TcpListener;
@@ -38,7 +40,7 @@ const TURNS_MAX: usize = 100;
 struct Host {
     poll: Poll,
     clients: Clients,
-    front: Front,
+    admission: Admission,
     core: Core,
     redis: SocketAddr,
     scratch: Vec<u8>,
@@ -62,7 +64,7 @@ impl Host {
         Self {
             poll,
             clients,
-            front: Front::new(Identity::default(), None, 0),
+            admission: Admission::new(Identity::default(), None, 0),
             core: leader_of_one(),
             redis,
             scratch: vec![0; 1 << 20],
@@ -109,8 +111,8 @@ impl Host {
     /// Looks at this connection once, as a turn does.
     fn serve(&mut self, id: ConnectionId) {
         let mut connection = self.clients.take(id).unwrap();
-        let (front, core) = (&mut self.front, &mut self.core);
-        serve(front, core, &mut connection, &mut self.scratch);
+        let (admission, core) = (&mut self.admission, &mut self.core);
+        serve(admission, core, &mut connection, &mut self.scratch);
         self.clients.put_back(connection);
     }
 
@@ -185,7 +187,7 @@ fn what_is_cheap_is_answered_at_once() {
     socket.write_all(&b"GET k1\r\n".repeat(500)).unwrap();
     host.wait_for(id);
     assert_eq!(host.serve_all(id), 1);
-    assert!(host.front.has_share(host.core.work_done()));
+    assert!(host.admission.has_share(host.core.work_done()));
     let output = host.clients.get(id).unwrap().output_waiting();
     assert_eq!(output, 500 * b"$1\r\n1\r\n".len());
 }
@@ -288,7 +290,7 @@ fn expensive_writes_of_many_connections_wait_for_each_other() {
     host.serve_all(modest_id);
     assert_eq!(host.core.group.proposals.len(), 6);
     // One is answered: the one that has waited the longest goes.
-    assert_eq!(host.front.in_flight.end(ids[0], 0), Some(ids[5]));
+    assert_eq!(host.admission.in_flight.end(ids[0], 0), Some(ids[5]));
     for (id, expected) in [(ids[7], 6), (ids[5], 7), (ids[6], 7)] {
         host.serve_all(id);
         assert_eq!(host.core.group.proposals.len(), expected);
@@ -328,7 +330,7 @@ fn a_long_answer_is_asked_for_in_ever_smaller_parts() {
             keys_at_once,
             form,
         };
-        let (line, _) = connection.front_line_and_output(line_bytes);
+        let (line, _) = connection.first_line_and_output(line_bytes);
         let line = line.to_vec();
         String::from_utf8(line_to_forward(progress, &line)).unwrap()
     };

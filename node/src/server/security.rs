@@ -1,7 +1,6 @@
 //! The certificates of a running server: taken in again upon SIGHUP, and complained about before they expire.
 use super::Server;
 use super::service::Service;
-use crate::sparing::Sparing;
 use crate::tls::{Expiry, ServerTls};
 use quorumwire_control::Now;
 use std::time::{Duration, SystemTime};
@@ -65,14 +64,5 @@ impl<S: Service> Server<S> {
         for complaint in self.expiry_complaints() {
             tracing::warn!("{complaint}: see `quorumwire keys renew`, and SIGHUP");
         }
-    }
-}
-
-static TLS_CAME: Sparing = Sparing::new();
-
-/// A client speaks TLS where there is none. The log says it now and then, whoever comes how often.
-pub fn say_tls() {
-    if TLS_CAME.says("") {
-        tracing::warn!("a client speaks TLS at a port without TLS");
     }
 }

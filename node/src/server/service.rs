@@ -1,12 +1,14 @@
 //! What a server does for one application beside replicating it: the protocols of its own that clients speak,
 //! and what is to be done for it from turn to turn. The native protocol is spoken by every server.
 use super::Server;
-use super::clients::{AnswerKind, Connection, ConnectionId, Protocol};
-use super::core::{Core, Origin};
-use super::front::Front;
-use super::kv::{QueryForm, Statistics};
-use super::native::KEYS_OF_A_QUERY;
-use super::reads::ReadProgress;
+use super::admission::Admission;
+use super::clients::{AnswerKind, Connection, Statistics};
+use super::connection_id::ConnectionId;
+use super::core::{Core, Hosted};
+use super::fronts::Protocol;
+use super::origin::Origin;
+use super::read_line::{AnswerTime, KEYS_OF_A_QUERY, ReadLine, ReadProgress};
+use super::take_outcome::TakeOutcome;
 use crate::admin::AdminError;
 use crate::options::ServerOptions;
 use crate::report::Report;
@@ -14,34 +16,15 @@ use mio::Registry;
 use quorumwire_control::Entry;
 use quorumwire_group::FollowerRead;
 use quorumwire_interfaces::{Application, CounterSink, Index};
-use quorumwire_kv::MemoryChange;
+use quorumwire_kv::{MemoryChange, QueryForm};
 use std::marker::PhantomData;
 use std::net::{SocketAddr, UdpSocket};
 use tokio::sync::oneshot;
 
-/// Whether a read is answered already.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum AnswerTime {
-    /// It was written.
-    Now,
-    /// Whoever asked is told later.
-    Later,
-}
-
-/// The line of a read, and what the service saw it to be when it came. That means nothing to anybody else.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadLine<'a> {
-    pub line: &'a [u8],
-    pub form: QueryForm,
-}
-
 /// What a server does for one application. The object is what the server keeps for it beside the group.
 ///
 /// What has a body here suits an application without a protocol of its own.
-pub trait Service: Default + Sized + 'static {
-    /// What is replicated.
-    type Application: Application + Default + 'static;
-
+pub trait Service: Hosted {
     /// What its clients speak beside the native protocol. A port is opened for each.
     const PROTOCOLS: &'static [Protocol];
 
@@ -63,24 +46,23 @@ pub trait Service: Default + Sized + 'static {
 
     // What clients ask.
 
-    /// Takes whole requests off `bytes`, of a client that speaks one of its protocols. How many bytes were
-    /// used, and how many must be there before it is worth looking again.
-    fn take_requests(
-        front: &mut Front,
+    /// Takes the first request off `bytes`, of a client that speaks one of its protocols.
+    fn take_first(
+        admission: &mut Admission,
         core: &mut Core<Self>,
         connection: &mut Connection,
         bytes: &[u8],
-    ) -> (usize, usize);
+    ) -> TakeOutcome;
 
-    /// Writes the answer of such a client's read at the front, as far as `room` goes. True: all of it.
-    fn answer_front(
+    /// Writes the answer of the first read of such a client, as far as `room` goes. True: all of it.
+    fn answer_first(
         core: &mut Core<Self>,
         connection: &mut Connection,
         progress: ReadProgress,
         room: usize,
     ) -> bool;
 
-    /// Writes the answer of such a client's read that need not be at the front, without its first keys.
+    /// Writes the answer of a read of such a client that need not be the first, without its first keys.
     fn answer_now(
         core: &mut Core<Self>,
         _: Origin,
@@ -89,7 +71,7 @@ pub trait Service: Default + Sized + 'static {
         out: &mut Vec<u8>,
     );
 
-    /// Writes the answer that came from the leader to such a client's read at the front.
+    /// Writes the answer that came from the leader to the first read of such a client.
     fn put_read_answer(
         connection: &mut Connection,
         line_bytes_form: (u32, QueryForm),
@@ -107,10 +89,10 @@ pub trait Service: Default + Sized + 'static {
         false
     }
 
-    /// The leader's answer for some keys of the read at the front, whose line was made shorter.
+    /// The leader's answer for some keys of the first read, whose line was made shorter.
     fn take_part(connection: &mut Connection, answer: &[u8]) {
-        let front = connection.slots.first_number();
-        connection.keep_answer(front, AnswerKind::Answer, answer);
+        let first = connection.slots.first_number();
+        connection.keep_answer(first, AnswerKind::Answer, answer);
     }
 
     /// Writes these statistics as they are now.
@@ -242,6 +224,17 @@ pub trait Service: Default + Sized + 'static {
     }
 }
 
+impl<S: Service> Core<S> {
+    /// Whether the next turn has something to do although nothing wakes it.
+    pub fn is_busy(&self) -> bool {
+        S::is_busy(self)
+            || self.group.reads.has_late
+            || self.group.can_apply()
+            || self.group.has_unflushed()
+            || self.group.plane_has_more()
+    }
+}
+
 /// The service of an application that has no protocol of its own: its clients speak the native one.
 pub struct Native<A>(PhantomData<A>);
 
@@ -251,21 +244,23 @@ impl<A> Default for Native<A> {
     }
 }
 
-impl<A: Application + Default + 'static> Service for Native<A> {
+impl<A: Application + Default + 'static> Hosted for Native<A> {
     type Application = A;
+}
 
+impl<A: Application + Default + 'static> Service for Native<A> {
     const PROTOCOLS: &'static [Protocol] = &[];
 
-    fn take_requests(
-        _: &mut Front,
+    fn take_first(
+        _: &mut Admission,
         _: &mut Core<Self>,
         _: &mut Connection,
         bytes: &[u8],
-    ) -> (usize, usize) {
-        (bytes.len(), 0)
+    ) -> TakeOutcome {
+        TakeOutcome::Bytes(bytes.len())
     }
 
-    fn answer_front(_: &mut Core<Self>, _: &mut Connection, _: ReadProgress, _: usize) -> bool {
+    fn answer_first(_: &mut Core<Self>, _: &mut Connection, _: ReadProgress, _: usize) -> bool {
         true
     }
 

@@ -305,7 +305,7 @@ impl<S: Service> Server<S> {
                 tracing::info!(last_index = last_index.0, "snapshot taken");
                 self.core.counters.snapshots_taken += 1;
                 if self.at_hand == 0 {
-                    self.front.last_saved_s = clock::wall_ms() / 1000;
+                    self.admission.last_saved_s = clock::wall_ms() / 1000;
                 }
                 self.upkeep.snapshots.fault = None;
                 self.upkeep.snapshots.newest_at = Some(self.core.group.now);

@@ -1,36 +1,14 @@
 //! Why writes are refused, or wait, and for whom; and whether a clock is wrong. For people: decides nothing.
 use super::clock;
-use super::core::Core;
-use super::service::Service;
-use quorumwire_control::{LOG_TIME_FAULT_MS, Now, Status};
-use quorumwire_interfaces::Index;
+use super::core::{Core, Hosted};
+use quorumwire_control::{LOG_TIME_FAULT_MS, Status};
 use quorumwire_wire::{CommitQuorum, MemberRole};
 use std::time::Duration;
 
 /// Writes that a quorum lacks for less than this are on their way.
 const USUAL: Duration = Duration::from_secs(1);
 
-/// When the leader's commit index was last seen to move, or to have nothing in front of it.
-#[derive(Clone, Copy)]
-pub struct LastCommit {
-    index: Index,
-    at: Now,
-    /// The clock's fault has been said.
-    clock_is_off: bool,
-}
-
-impl LastCommit {
-    /// Of a replica that begins now.
-    pub const fn begin(now: Now) -> Self {
-        Self {
-            index: Index(0),
-            at: now,
-            clock_is_off: false,
-        }
-    }
-}
-
-impl<S: Service> Core<S> {
+impl<S: Hosted> Core<S> {
     /// Looks at how far writes have come, and at the clock.
     pub fn watch_commits_and_clock(&mut self) {
         let index = self.group.replica.commit_index();

@@ -2,9 +2,9 @@
 use super::super::plane_turn::tests::{apply, carry_out, fast_leader, leader_of_one};
 use super::*;
 use crate::server::kv::Core;
-use quorumwire_control::Input;
+use quorumwire_control::{Input, Now};
 use quorumwire_group::{Gate, apply as apply_entry, commands_of};
-use quorumwire_interfaces::{Application as _, LogTime};
+use quorumwire_interfaces::{Application as _, Index, LogTime};
 use quorumwire_kv::Key;
 use quorumwire_wire::RecordKind;
 

@@ -1,29 +1,31 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
 use super::addresses::{AddressBook, addresses_to_dial};
+use super::admission::{Admission, Identity};
 use super::alike;
 use super::attention::Attention;
 use super::budget::Budget;
 use super::busy_poll::BusyPoll;
 use super::choose_plane::choose_plane;
-use super::clients::{Clients, Listener, Protocol};
+use super::clients::{Clients, Listener};
 use super::core::Core;
 use super::counters::LoopCounters;
 use super::earlier_plane::EarlierPlaneOff;
 use super::folder::memory_of;
-use super::front::{Front, Identity};
-use super::groups::{Other, Upkeep, group_at};
+use super::fronts::Protocol;
+use super::groups::{Other, SECOND_GROUP, Upkeep, group_at};
 use super::how_far::HowFar;
 use super::kv::KeyValue;
 use super::links::Links;
 use super::member_mark::mark_as_member;
 use super::plane::{Hosting, Plane};
+use super::random::{random_lineage, random_number};
 use super::remembered::{Memory, lock_folder, open_all};
 use super::service::{Native, Service};
 use super::snapshots;
 use super::term_keys::TermKeys;
 use super::{
-    Addresses, HOUSEKEEPING_INTERVAL, Server, TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK,
-    TOKEN_FIRST_LISTENER, TOKEN_PEERS, TOKEN_WAKE, clock, priority,
+    Addresses, DESCRIPTORS_MAX, HOUSEKEEPING_INTERVAL, Server, TOKEN_FIRST_CLIENT,
+    TOKEN_FIRST_LINK, TOKEN_FIRST_LISTENER, TOKEN_PEERS, TOKEN_WAKE, clock, priority,
 };
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle, AdminPort, AdminService, AdminTls};
 use crate::descriptors;
@@ -37,7 +39,7 @@ use anyhow::{Context, ensure};
 use mio::net::TcpListener;
 use mio::{Interest, Poll, Registry, Token, Waker};
 use quorumwire_control::{Config, Now, Peer, Promise, Replica};
-use quorumwire_interfaces::{Application, GroupId, Incarnation, Lineage};
+use quorumwire_interfaces::{Application, GroupId, Incarnation};
 use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
 use quorumwire_wire::{Membership, peer};
 use socket2::{Domain, Socket, Type};
@@ -51,8 +53,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Where native clients of a second group connect: an option for tests, in no help text. Replicas compare it.
-pub const SECOND_GROUP: &str = "second-group-listen-client";
 /// File in the data folder that says where HTTP is served, while it is.
 pub const HTTP_ADDRESS_FILE: &str = "http-address";
 /// Append messages with entries on their way to one follower.
@@ -120,7 +120,7 @@ fn serve<S: Service>(options: &ServerOptions, admin: &dyn AdminService) -> anyho
     }
     let reload = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&reload))?;
-    let options = &descriptors::fit(options, admin.descriptors_max())?;
+    let options = &descriptors::fit(options, DESCRIPTORS_MAX + admin.descriptors_max())?;
     priority::raise(options.raise_priority);
     privileges::give_up(options)?; // before there is another thread, which would keep them
     logging::start_writing()?;
@@ -384,13 +384,13 @@ fn join<S: Service>(
         groups.push(group.join(options, &addresses, &earlier_off, stop)?);
     }
     let hello = hello(options, incarnation, &addresses, &groups, said)?;
-    let front = open_front(options, &hello)?;
+    let admission = open_admission(options, &hello)?;
     let mut groups = groups.into_iter();
     let (core, upkeep) = groups.next().context("a server has a group")?;
     let mut links = open_links(options, hello, peers, registry)?;
     links.set_committed(core.group.replica.committed_members());
     let mut clients = open_clients(options, listeners, registry)?;
-    clients.lets_everybody_in = front.accounts.is_none();
+    clients.lets_everybody_in = admission.accounts.is_none();
     let now = core.group.now;
     let mut server = Server {
         options: options.clone(),
@@ -406,7 +406,7 @@ fn join<S: Service>(
         budget: Budget::new(options.election_timeout),
         links,
         clients,
-        front,
+        admission,
         admin: mpsc::sync_channel(0).1,
         address_book: AddressBook::default(),
         link_events: Vec::new(),
@@ -486,13 +486,13 @@ impl<S: Service> Joining<S> {
     }
 }
 
-fn open_front(options: &ServerOptions, hello: &peer::Hello) -> anyhow::Result<Front> {
+fn open_admission(options: &ServerOptions, hello: &peer::Hello) -> anyhow::Result<Admission> {
     let identity = Identity {
         replica: hello.replica,
         cluster: hello.cluster.clone(),
     };
     let (accounts, wall_s) = (options.load_accounts()?, clock::wall_ms() / 1000);
-    Ok(Front::new(identity, accounts, wall_s))
+    Ok(Admission::new(identity, accounts, wall_s))
 }
 
 fn open_links(
@@ -580,17 +580,6 @@ fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
         Ok(listener)
     });
     bound.with_context(|| format!("option {option}: cannot listen on {address}"))
-}
-
-/// A number that nobody can guess.
-pub fn random_number() -> anyhow::Result<u64> {
-    Ok(getrandom::u64()?)
-}
-
-/// A number for a cluster that has none yet.
-pub fn random_lineage() -> anyhow::Result<Lineage> {
-    let (high, low) = (random_number()?, random_number()?);
-    Ok(Lineage(u128::from(high) << 64 | u128::from(low.max(1))))
 }
 
 impl<S: Service> Server<S> {

@@ -2,7 +2,7 @@
 //! it.
 use super::*;
 use crate::options::{Flags, resolve};
-use crate::server::clients::ConnectionId;
+use crate::server::connection_id::ConnectionId;
 use mio::Events;
 use std::net::TcpStream;
 use std::time::Instant;

@@ -9,18 +9,15 @@
 //! has a key that nobody else knows, so nothing that claims to come from a replica is taken. A fast term is
 //! left before members are changed, so a key is known to members of its own term only, and opens nothing
 //! after it.
-use super::core::Core;
-use super::service::Service;
 use crate::keys::KEY_BYTES;
-use quorumwire_control::{Body, Engage, Message, Peer};
+use quorumwire_control::Peer;
 use quorumwire_interfaces::{PlaneKeyPair, ReplicaId, Term, counters, counters_by};
 use quorumwire_wire::Membership;
-use quorumwire_wire::peer::{self, peer_message};
 use std::collections::BTreeMap;
 
 /// A key. It has no `Debug`, so that no log can show it.
 #[derive(Clone, Copy, Eq, PartialEq)]
-pub struct TermKey([u8; KEY_BYTES]);
+pub struct TermKey(pub [u8; KEY_BYTES]);
 
 impl TermKey {
     fn draw() -> anyhow::Result<Self> {
@@ -130,7 +127,7 @@ impl TermKeys {
 
     /// The key of a term that this replica stands for or leads, always the same in one term; whether it was
     /// just drawn.
-    fn own(&mut self, term: Term) -> anyhow::Result<(TermKey, bool)> {
+    pub fn own(&mut self, term: Term) -> anyhow::Result<(TermKey, bool)> {
         if let Some((_, key)) = self.drawn.filter(|(drawn, _)| *drawn == term) {
             return Ok((key, false));
         }
@@ -140,7 +137,7 @@ impl TermKeys {
     }
 
     /// Keeps what another replica has sent, for the case that it leads that term.
-    fn take(
+    pub fn take(
         &mut self,
         (from, term): (Peer, Term),
         bytes: &[u8],
@@ -167,7 +164,7 @@ impl TermKeys {
 
     /// The plane is about to be engaged for this leader. Whether there is that leader's key of that term;
     /// only then it may be.
-    fn begin(&mut self, term: Term, leader: Peer) -> bool {
+    pub fn begin(&mut self, term: Term, leader: Peer) -> bool {
         let given = self.given.get(&leader.id);
         let is_its = given.is_some_and(|given| given.from == leader && given.term == term);
         // It is used once: who asks again, also in the same term, sends its key again.
@@ -178,7 +175,7 @@ impl TermKeys {
     }
 
     /// The same for a plane that is to lead; whether its key had to be drawn.
-    fn begin_own(&mut self, term: Term) -> anyhow::Result<bool> {
+    pub fn begin_own(&mut self, term: Term) -> anyhow::Result<bool> {
         let (key, is_new) = self.own(term)?;
         self.running = Some((term, key));
         self.forget_below(term);
@@ -186,7 +183,7 @@ impl TermKeys {
     }
 
     /// The plane is about to stop, and what was signed for it counts no more.
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         if let Some((term, _)) = self.running.take() {
             self.forget_below(term);
             // Nobody leads a term's fast part twice.
@@ -199,127 +196,6 @@ impl TermKeys {
     fn forget_below(&mut self, term: Term) {
         self.given.retain(|_, given| given.term >= term);
     }
-}
-
-/// Whether who hears this is to engage its plane in the message's term.
-fn asks_to_engage(body: &Body) -> bool {
-    match body {
-        Body::VoteRequest { engage, .. } => *engage,
-        Body::EngageOffer { .. } => true,
-        Body::Fresh { .. }
-        | Body::Bootstrap { .. }
-        | Body::VoteReply { .. }
-        | Body::Append { .. }
-        | Body::AppendReply { .. }
-        | Body::SnapshotChunk { .. }
-        | Body::SnapshotReply { .. }
-        | Body::TransferNow
-        | Body::Engaged { .. } => false,
-    }
-}
-
-impl<S: Service> Core<S> {
-    /// Says what consensus wants said; before it asks somebody to engage, the key for it. Connections keep
-    /// the order, and who gets one without the other does not engage.
-    pub fn say(&mut self, to: Peer, message: &Message) {
-        if asks_to_engage(&message.body) {
-            self.send_term_key(to, message.term);
-        }
-        let (message, attachment) = message.to_proto(self.group.id);
-        self.group.send(to, message, attachment);
-    }
-
-    fn send_term_key(&mut self, to: Peer, term: Term) {
-        let Some(keys) = &mut self.term_keys else {
-            return;
-        };
-        // All voters are asked for their vote; those without a plane need no key.
-        if !self.hellos.of(to.id).is_some_and(|it| it.has_plane) {
-            return;
-        }
-        let (key, is_new) = match keys.own(term) {
-            Ok(own) => own,
-            Err(error) => return no_key(&error),
-        };
-        let key = peer::FastTermKey {
-            key: key.0.to_vec().into(),
-        };
-        let message = peer::PeerMessage {
-            group: self.group.id.0,
-            term: term.0,
-            body: Some(peer_message::Body::FastTermKey(key)),
-        };
-        self.counters.term_keys.drawn += u64::from(is_new);
-        self.group.send_key(to, message);
-    }
-
-    /// A replica has sent the key of a term that it stands for or leads, over a connection that is its own.
-    pub fn take_term_key(&mut self, from: Peer, term: u64, key: &peer::FastTermKey) {
-        let taken = match &mut self.term_keys {
-            Some(keys) if self.group.plane.is_some() => {
-                let known = Known {
-                    term: self.group.replica.term(),
-                    leader: self.group.replica.leader(),
-                    membership: self.group.replica.membership(),
-                };
-                keys.take((from, Term(term)), &key.key, &known)
-            }
-            Some(_) | None => Err(KeyRefusal::Unexpected),
-        };
-        let counters = &mut self.counters.term_keys;
-        match taken {
-            Ok(()) => counters.kept += 1,
-            Err(refusal) => counters.dropped.count(refusal),
-        }
-    }
-
-    /// Gives the plane the key of the fast term that it is to be engaged in. Whether it may be engaged.
-    pub fn begin_term_key(&mut self, engage: &Engage) -> bool {
-        let hosted = self.group.plane.as_mut().zip(self.hosting.as_mut());
-        let (Some(keys), Some((plane, hosting))) = (&mut self.term_keys, hosted) else {
-            return true;
-        };
-        let counters = &mut self.counters.term_keys;
-        let leader = engage.voters.get(usize::from(engage.leader));
-        let begun = match leader {
-            Some(_) if engage.leader == engage.me => match keys.begin_own(engage.term) {
-                Ok(is_new) => {
-                    counters.drawn += u64::from(is_new);
-                    true
-                }
-                Err(error) => {
-                    no_key(&error);
-                    false
-                }
-            },
-            Some(leader) => keys.begin(engage.term, *leader),
-            None => false,
-        };
-        if begun {
-            hosting.agree(plane, keys.pair());
-        } else {
-            counters.missing += 1;
-            tracing::warn!(
-                term = engage.term.0,
-                "the data plane was not engaged: there is no key of its leader for this fast term"
-            );
-        }
-        begun
-    }
-
-    /// The plane is about to stop, or was not engaged: from now on it takes nothing. Before the fence, so
-    /// that what waits there for packets on their way has waited for all that were checked with the key.
-    pub fn end_term_key(&mut self) {
-        let hosted = self.group.plane.as_mut().zip(self.hosting.as_mut());
-        if let (Some(keys), Some((plane, hosting))) = (&mut self.term_keys, hosted) {
-            keys.end();
-            hosting.agree(plane, keys.pair());
-        }
-    }
-}
-
-fn no_key(error: &anyhow::Error) {
-    tracing::error!("no key could be made for a fast term: {error:#}");
 }
 
 #[cfg(test)]

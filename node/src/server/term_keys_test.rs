@@ -6,11 +6,12 @@ use crate::server::kv::Core;
 use crate::server::plane::{Hosting, Plane, plane_options};
 use crate::server::plane_turn::tests::core_of_one;
 use quorumwire_client::planes::lineage;
-use quorumwire_control::LeaveReason;
+use quorumwire_control::{Engage, LeaveReason};
 use quorumwire_interfaces::{
     Answer, Command, CounterSink, DataPlane, Endpoint, Grant, GroupId, Incarnation, Index, Limits,
     Lineage, PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
+use quorumwire_wire::peer::FastTermKey;
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -458,7 +459,7 @@ fn without_tls_all_keys_are_the_files() {
     assert_eq!(shown.engaged(), [TERM, Term(9)]);
     let given = shown.0.lock().unwrap().given.clone();
     assert!(given == [file], "once, at the start");
-    let key = peer::FastTermKey {
+    let key = FastTermKey {
         key: KEY.to_vec().into(),
     };
     core.take_term_key(peer(1), 11, &key);
@@ -510,33 +511,17 @@ fn dropped(core: &Core) -> [u64; 5] {
 fn a_key_that_is_not_kept_is_counted_by_its_reason() {
     let (mut core, _) = core(true);
     for bytes in [&KEY[..], &KEY[1..]] {
-        let key = peer::FastTermKey {
+        let key = FastTermKey {
             key: bytes.to_vec().into(),
         };
         core.take_term_key(peer(1), TERM.0, &key);
     }
     assert_eq!(dropped(&core), [0, 1, 1, 0, 0]);
     core.group.plane = None;
-    let key = peer::FastTermKey::default();
+    let key = FastTermKey::default();
     core.take_term_key(peer(1), TERM.0, &key);
     assert_eq!(dropped(&core), [1, 1, 1, 0, 0]);
     assert_eq!(core.counters.term_keys.kept, 0);
-}
-
-#[test]
-fn a_key_goes_to_whom_is_asked_to_engage_and_to_nobody_else() {
-    let vote = |engage| Body::VoteRequest {
-        last_index: Index(0),
-        last_term: Term(0),
-        pre_vote: false,
-        transfer: false,
-        engage,
-    };
-    let start_index = Index(0);
-    assert!(asks_to_engage(&vote(true)));
-    assert!(asks_to_engage(&Body::EngageOffer { start_index }));
-    assert!(!asks_to_engage(&vote(false)));
-    assert!(!asks_to_engage(&Body::TransferNow));
 }
 
 /// What is sent when these datagrams have come, and what is counted: told, not listed, not authentic, full,

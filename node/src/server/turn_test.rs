@@ -1,5 +1,5 @@
 //! The order of work within a turn of the server.
-use super::core::Origin;
+use super::origin::Origin;
 use super::start::tests::Alone;
 use super::*;
 use bytes::BytesMut;

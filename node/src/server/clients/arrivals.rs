@@ -2,8 +2,8 @@
 //! for it, so that a flood of strangers costs those who are here little. What comes beyond it waits in the
 //! listener's queue; of handshakes under way the oldest gives way.
 use super::{
-    Clients, Connection, ConnectionId, HeldByOne, Protocol, RedisClient, Speaks, Stream,
-    TimeBudget, VecDeque, clock,
+    Clients, Connection, ConnectionId, Front, HeldByOne, Protocol, Stream, TimeBudget, VecDeque,
+    clock,
 };
 use mio::net::TcpStream;
 use mio::{Interest, Token};
@@ -48,7 +48,7 @@ pub struct Handshakes {
     accepts_more: bool,
     /// Whose turn it is to accept.
     next_listener: usize,
-    /// Since when, and in which slot.
+    /// Since when, and at which place.
     open: BTreeSet<(Now, u32)>,
     /// Connections that go on when there is time again.
     postponed: VecDeque<u32>,
@@ -75,8 +75,8 @@ impl Handshakes {
     }
 
     /// This one goes on later.
-    pub fn postpone(&mut self, slot: u32) {
-        self.postponed.push_back(slot);
+    pub fn postpone(&mut self, place: u32) {
+        self.postponed.push_back(place);
     }
 }
 
@@ -183,10 +183,10 @@ impl Clients {
         }
         self.counters.accepted += 1;
         if self.handshakes.open.len() >= HANDSHAKES_MAX
-            && let Some((_, slot)) = self.handshakes.open.first().copied()
+            && let Some((_, place)) = self.handshakes.open.first().copied()
         {
             self.counters.handshakes_displaced += 1;
-            self.give_up_handshake(slot);
+            self.give_up_handshake(place);
         }
         self.open(stream, from, (protocol, group), now);
     }
@@ -200,11 +200,11 @@ impl Clients {
 
     /// Has those closed whose handshake takes too long.
     pub fn time_out_handshakes(&mut self, now: Now) {
-        while let Some((since, slot)) = self.handshakes.open.first().copied()
+        while let Some((since, place)) = self.handshakes.open.first().copied()
             && is_over(now, since, HANDSHAKE_TIMEOUT)
         {
             self.counters.handshakes_timed_out += 1;
-            self.give_up_handshake(slot);
+            self.give_up_handshake(place);
         }
     }
 
@@ -227,8 +227,8 @@ impl Clients {
         }
     }
 
-    fn give_up_handshake(&mut self, slot: u32) {
-        let connection = self.connections[slot as usize].take();
+    fn give_up_handshake(&mut self, place: u32) {
+        let connection = self.connections[place as usize].take();
         let connection = connection.expect("a connection leaves the list when it ends");
         self.close(connection);
     }
@@ -256,18 +256,18 @@ impl Clients {
         let Ok(mut stream) = Stream::accepted(stream, self.tls.as_ref()) else {
             return;
         };
-        let slot = self.free.pop().unwrap_or_else(|| {
+        let place = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             u32::try_from(self.connections.len() - 1).expect("connections_max is small")
         });
-        let token = Token(self.first_token + slot as usize);
+        let token = Token(self.first_token + place as usize);
         let interest = Interest::READABLE | Interest::WRITABLE;
         if self
             .registry
             .register(&mut stream, token, interest)
             .is_err()
         {
-            self.free.push(slot);
+            self.free.push(place);
             return;
         }
         let serial = self.next_serial;
@@ -275,16 +275,12 @@ impl Clients {
         self.open_count += 1;
         let handshake_since = (!stream.is_established()).then_some(now);
         if handshake_since.is_some() {
-            self.handshakes.open.insert((now, slot));
+            self.handshakes.open.insert((now, place));
         }
-        self.connections[slot as usize] = Some(Box::new(Connection {
-            id: ConnectionId { slot, serial },
+        self.connections[place as usize] = Some(Box::new(Connection {
+            id: ConnectionId { place, serial },
             group,
-            speaks: match protocol {
-                Protocol::Memcached => Speaks::Memcached,
-                Protocol::Redis => Speaks::Redis(Box::new(RedisClient::new(from, now))),
-                Protocol::Native => Speaks::Native(Box::default()),
-            },
+            front: Front::new(protocol, from, now),
             is_let_in: self.lets_everybody_in,
             stream,
             input: Vec::new(),
@@ -318,7 +314,7 @@ impl Clients {
             bytes_in: 0,
             bytes_out: 0,
         }));
-        self.enqueue(slot);
+        self.enqueue(place);
     }
 
     /// Takes note that its handshake is done, if it is.
@@ -331,7 +327,7 @@ impl Clients {
 
     pub(super) fn end_handshake(&mut self, connection: &mut Connection) {
         if let Some(since) = connection.handshake_since.take() {
-            self.handshakes.open.remove(&(since, connection.id.slot));
+            self.handshakes.open.remove(&(since, connection.id.place));
         }
     }
 }

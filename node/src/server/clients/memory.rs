@@ -1,7 +1,7 @@
 //! What clients' connections hold in memory together, and who goes when it is too much: a client that takes
 //! no answers, or sends no whole requests, may hold as much as a connection may hold, and there can be
 //! thousands.
-use super::{Clients, Connection, ConnectionId, RedisClient, Slot, VecDeque, clock};
+use super::{Clients, Connection, ConnectionId, Slot, VecDeque, clock};
 use quorumwire_control::Now;
 use std::mem::size_of;
 
@@ -74,14 +74,13 @@ impl Connection {
 
     /// Memory of its requests and answers.
     fn held_bytes(&self) -> usize {
-        let redis = self.redis().map_or(0, RedisClient::held_bytes);
         self.input.capacity()
             + self.output.capacity()
             + self.lines.capacity()
             + self.answers_bytes
             + self.slots.capacity() * size_of::<Slot>()
             + self.stream.held_bytes()
-            + redis
+            + self.front.held_bytes()
     }
 
     /// Gives back what it does not need for now.

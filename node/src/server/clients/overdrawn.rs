@@ -1,7 +1,7 @@
 //! What one connection may keep the others waiting for: it has used up its share of a turn, or has sent what
 //! costs much on its way.
 use super::{Clients, Connection, ConnectionId, ReadState};
-use crate::server::service::ReadLine;
+use crate::server::read_line::ReadLine;
 
 /// What the requests of one connection may cost together that are on their way, through the log or to the
 /// leader, but for one of them; in bytes that are looked at or moved. The next expensive one waits here,
@@ -49,7 +49,7 @@ impl Clients {
         for id in std::mem::take(&mut self.overdrawn) {
             if let Some(connection) = self.get(id) {
                 connection.is_overdrawn = false;
-                self.enqueue(id.slot);
+                self.enqueue(id.place);
             }
         }
     }

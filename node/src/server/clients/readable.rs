@@ -3,19 +3,19 @@
 /// They wait for one turn at most, while others are answered.
 #[derive(Default)]
 pub struct Readable {
-    slots: Vec<u32>,
+    places: Vec<u32>,
     have_waited: bool,
 }
 
 impl Readable {
     /// This one has something to read.
-    pub fn add(&mut self, slot: u32) {
-        self.slots.push(slot);
+    pub fn add(&mut self, place: u32) {
+        self.places.push(place);
     }
 
     /// Whether the next turn has to look at some.
     pub fn are_waiting(&self) -> bool {
-        !self.slots.is_empty()
+        !self.places.is_empty()
     }
 
     /// Whoever is to be looked at in this turn: nobody if it has answered others, everybody who has waited
@@ -25,8 +25,8 @@ impl Readable {
     pub fn take(&mut self, has_answered: bool) -> impl Iterator<Item = u32> + use<'_> {
         self.have_waited = has_answered && !self.have_waited && self.are_waiting();
         let waiting = self.have_waited;
-        let taken = if waiting { 0 } else { self.slots.len() };
-        self.slots.drain(..taken)
+        let taken = if waiting { 0 } else { self.places.len() };
+        self.places.drain(..taken)
     }
 }
 
@@ -36,11 +36,11 @@ mod tests {
 
     /// Those taken, as text.
     fn taken(readable: &mut Readable, has_answered: bool) -> String {
-        let slots: Vec<String> = readable
+        let places: Vec<String> = readable
             .take(has_answered)
             .map(|it| it.to_string())
             .collect();
-        slots.join(" ")
+        places.join(" ")
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! What a connection keeps of each request until it is answered, and how the answers find their places.
-use super::Speaks;
 use super::{Connection, LINES_BYTES_MAX};
-use crate::server::answers;
-use crate::server::core::{Group, Reader};
-use crate::server::kv::{self, QueryForm, RedisClient, Statistics};
-use crate::server::service::ReadLine;
+use crate::server::origin::{Group, Reader};
+use crate::server::read_line::ReadLine;
 use quorumwire_group::{AnswerKind, FirstRead, Ordered, ReadState};
 use quorumwire_interfaces::{Application, Reason};
+use quorumwire_kv::QueryForm;
 
 /// A request that waits for its answer.
 #[derive(Debug)]
@@ -45,19 +43,34 @@ pub enum SlotKind {
         state: ReadState,
     },
     /// About the server: what belongs to more than this connection knows the answer.
-    Asked,
+    Question,
     /// Known already, waits for its turn.
-    Fixed(&'static [u8]),
+    Text(&'static [u8]),
     /// Statistics, made when their turn comes.
     Stats(Statistics),
     /// Close once everything before it is answered.
     Quit,
 }
 
+/// Which statistics a client asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Statistics {
+    /// `stats`
+    General,
+    /// `stats settings`
+    Settings,
+    /// `stats slabs`: there are none.
+    Slabs,
+    /// `stats sizes`: they are not followed.
+    Sizes,
+    /// `stats reset`
+    Reset,
+}
+
 impl Connection {
     /// Adds a request without a line.
     pub fn push(&mut self, kind: SlotKind, answer: Option<Box<[u8]>>) {
-        let quiet = self.redis().is_some_and(RedisClient::is_quiet);
+        let quiet = self.front.is_quiet();
         self.push_slot(Slot {
             kind,
             answer,
@@ -92,26 +105,13 @@ impl Connection {
     fn push_slot(&mut self, slot: Slot) {
         self.work_waiting += slot.work as usize;
         self.answers_bytes += slot.answer.as_ref().map_or(0, |answer| answer.len());
-        if let Some(native) = self.native_mut() {
-            native.took_on();
-        }
+        self.front.took_on();
         self.slots.push(slot);
     }
 
-    /// Writes the answer to the request at the front, in the words of the client's protocol.
+    /// Writes the answer to the first request, in the words of the client's protocol.
     pub fn put_answer(&mut self, said: AnswerKind, answer: &[u8]) {
-        match (&mut self.speaks, said) {
-            (Speaks::Native(native), _) => native.put_answer(&mut self.output, said, answer),
-            (Speaks::Redis(_), AnswerKind::Refused(why)) => {
-                kv::put_redis_refusal(&mut self.output, why, answer);
-            }
-            (Speaks::Memcached, AnswerKind::Refused(why)) => {
-                answers::put_memcached(&mut self.output, why, answer);
-            }
-            (Speaks::Memcached | Speaks::Redis(_), AnswerKind::Answer | AnswerKind::Repeated) => {
-                self.output.extend_from_slice(answer);
-            }
-        }
+        self.front.put_answer(&mut self.output, said, answer);
     }
 
     /// Whether the lines of the reads that wait leave room for another.
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// The line of the first read that waits, and where its answer goes.
-    pub fn front_line_and_output(&mut self, line_bytes: u32) -> (&[u8], &mut Vec<u8>) {
+    pub fn first_line_and_output(&mut self, line_bytes: u32) -> (&[u8], &mut Vec<u8>) {
         let line = &self.lines.make_contiguous()[..line_bytes as usize];
         (line, &mut self.output)
     }
@@ -157,8 +157,8 @@ impl Connection {
         Vec::new()
     }
 
-    /// How the read at the front gets on, whose line has so many bytes.
-    pub fn advance_front<A: Application>(
+    /// How the first read gets on, whose line has so many bytes.
+    pub fn advance_first<A: Application>(
         &mut self,
         group: &mut Group<A>,
         line_bytes: u32,
@@ -167,7 +167,7 @@ impl Connection {
         if state.is_none_or(ReadState::waits_for_others) {
             return FirstRead::Wait; // its line is not looked for
         }
-        let keeps_order = self.keeps_order();
+        let keeps_order = self.front.keeps_order();
         let line = &self.lines.make_contiguous()[..line_bytes as usize];
         group.advance_read(&mut self.slots, Reader::Client(self.id), keeps_order, line)
     }
@@ -183,8 +183,8 @@ impl Connection {
         self.answers_bytes -= before.map_or(0, |before| before.len());
     }
 
-    /// What the front slot holds; the slot itself stays, without its answer.
-    pub fn take_front(&mut self) -> Option<Slot> {
+    /// What the first slot holds; the slot itself stays, without its answer.
+    pub fn take_first_slot(&mut self) -> Option<Slot> {
         let slot = self.slots.first_mut()?;
         let taken = Slot {
             kind: slot.kind,
@@ -197,42 +197,40 @@ impl Connection {
         Some(taken)
     }
 
-    /// Takes the front slot off.
+    /// Takes the first slot off.
     pub fn pop_slot(&mut self) {
         let Some(slot) = self.slots.pop() else {
             return;
         };
         self.work_waiting -= slot.work as usize;
         self.answers_bytes -= slot.answer.map_or(0, |answer| answer.len());
-        if let Some(native) = self.native_mut() {
-            native.done_with_front();
-        }
+        self.front.done_with_first();
         if let SlotKind::Read {
             line_bytes, keys, ..
         } = slot.kind
         {
-            self.drop_front_line(line_bytes, keys);
+            self.drop_first_line(line_bytes, keys);
         }
     }
 
-    fn drop_front_line(&mut self, line_bytes: u32, keys: u32) {
+    fn drop_first_line(&mut self, line_bytes: u32, keys: u32) {
         self.lines.drain(..line_bytes as usize);
         self.keys_waiting -= keys as usize;
     }
 
-    /// The read at the front goes on as a write.
-    pub fn make_front_a_write(&mut self) {
-        let front = self.slots.first().map(|slot| slot.kind);
+    /// The first request, a read, goes on as a write.
+    pub fn make_first_a_write(&mut self) {
+        let first = self.slots.first().map(|slot| slot.kind);
         if let Some(SlotKind::Read {
             line_bytes, keys, ..
-        }) = front
+        }) = first
         {
             self.slots.change_first(|slot| slot.kind = SlotKind::Write);
-            self.drop_front_line(line_bytes, keys);
+            self.drop_first_line(line_bytes, keys);
         }
     }
 
-    /// The slot with this number, and whether it is the front one.
+    /// The slot with this number, and whether it is the first.
     pub fn slot_mut(&mut self, number: u64) -> Option<(&mut Slot, bool)> {
         self.slots.with_number(number)
     }
@@ -243,8 +241,8 @@ impl Ordered for Slot {
         match self.kind {
             SlotKind::Read { state, .. } => Some(state),
             SlotKind::Write
-            | SlotKind::Asked
-            | SlotKind::Fixed(_)
+            | SlotKind::Question
+            | SlotKind::Text(_)
             | SlotKind::Stats(_)
             | SlotKind::Quit => None,
         }
@@ -254,8 +252,8 @@ impl Ordered for Slot {
         match &mut self.kind {
             SlotKind::Read { state, .. } => Some(state),
             SlotKind::Write
-            | SlotKind::Asked
-            | SlotKind::Fixed(_)
+            | SlotKind::Question
+            | SlotKind::Text(_)
             | SlotKind::Stats(_)
             | SlotKind::Quit => None,
         }

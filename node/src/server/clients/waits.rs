@@ -8,10 +8,10 @@ use std::time::Duration;
 /// How often connections are looked at.
 const LOOKED_AT: Duration = Duration::from_secs(1);
 
-/// What a connection waits for: the request at its front, and how much of it is answered. If there is none,
+/// What a connection waits for: its first request, and how much of it is answered. If there is none,
 /// it is the next one, which cannot be taken on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Front {
+struct First {
     slot: u64,
     keys_done: u32,
 }
@@ -19,13 +19,13 @@ struct Front {
 /// Since when.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    front: Front,
+    first: First,
     since: Now,
 }
 
 impl Connection {
     /// None: nothing, or its client, which does not take what is there.
-    fn front(&self) -> Option<Front> {
+    fn first(&self) -> Option<First> {
         let is_nothing = self.slots.is_empty() && !self.stalled;
         if is_nothing || self.cut {
             return None;
@@ -34,22 +34,22 @@ impl Connection {
             Some(SlotKind::Read { keys_done, .. }) => keys_done,
             Some(
                 SlotKind::Write
-                | SlotKind::Asked
-                | SlotKind::Fixed(_)
+                | SlotKind::Question
+                | SlotKind::Text(_)
                 | SlotKind::Stats(_)
                 | SlotKind::Quit,
             )
             | None => 0,
         };
         let slot = self.slots.first_number();
-        Some(Front { slot, keys_done })
+        Some(First { slot, keys_done })
     }
 
     /// Since when it has waited for what it waits for, as far as it was looked at.
     fn waits_since(&mut self, now: Now) -> Option<Now> {
-        let front = self.front();
-        let known = self.wait.filter(|known| Some(known.front) == front);
-        self.wait = known.or_else(|| front.map(|front| Wait { front, since: now }));
+        let first = self.first();
+        let known = self.wait.filter(|known| Some(known.first) == first);
+        self.wait = known.or_else(|| first.map(|first| Wait { first, since: now }));
         self.must_refuse &= self.stalled;
         self.wait.map(|wait| wait.since)
     }

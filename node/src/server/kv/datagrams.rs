@@ -12,7 +12,8 @@ use super::meta_reads::MetaRead;
 use super::reads::KEY_WORK;
 use crate::server::budget::Purpose;
 use crate::server::clients::AnswerKind;
-use crate::server::core::{Origin, Reader, RouteOutcome};
+use crate::server::origin::{Origin, Reader};
+use crate::server::route_outcome::RouteOutcome;
 use crate::server::{TOKEN_DATAGRAMS, answers, clock};
 use bytes::Bytes;
 use mio::net::UdpSocket;
@@ -486,8 +487,8 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
     let ReadKind::Items { keys, with_unique } = read.kind() else {
         let origin = Origin::Service(id);
         return match core.answer_meta_read(origin, &read, true, &mut answer) {
-            MetaRead::Answered => datagrams.answer(id, &answer),
-            MetaRead::Written(routed) => settle(core, datagrams, id, routed),
+            MetaRead::Answer => datagrams.answer(id, &answer),
+            MetaRead::Write(routed) => settle(core, datagrams, id, routed),
         };
     };
     for key in keys.iter() {

@@ -1,17 +1,18 @@
 //! Clients of memcached's text protocol over TCP: their bytes into requests, and requests about the server.
 use super::Core;
 use super::server_questions::{self, ServerQuestion};
-use super::stats::Statistics;
-use crate::server::clients::{Connection, SlotKind};
-use crate::server::front::Front;
-use crate::server::requests::{self, TakeOutcome, UNKNOWN_CLIENT_BYTES_MAX, count_request};
-use crate::server::service::ReadLine;
+use super::writes::take_write;
+use crate::server::admission::Admission;
+use crate::server::clients::{Connection, SlotKind, Statistics};
+use crate::server::read_line::ReadLine;
+use crate::server::take_on::{self, UNKNOWN_CLIENT_BYTES_MAX, count_request};
+use crate::server::take_outcome::TakeOutcome;
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, parse_on, reply};
 use quorumwire_kv::{Command, WhyRefused};
 
 /// The first request of a memcached client that must say who it is: a `set` of any key to name and password.
 fn let_in(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core,
     connection: &mut Connection,
     bytes: &[u8],
@@ -31,7 +32,7 @@ fn let_in(
                 let mut words = item.value.splitn(2, |byte| *byte == b' ');
                 let (name, password) = (words.next(), words.next());
                 connection.is_let_in =
-                    front.is_account(name.unwrap_or_default(), password.unwrap_or_default());
+                    admission.is_account(name.unwrap_or_default(), password.unwrap_or_default());
                 let told = [reply::WRONG_ACCOUNT, reply::STORED];
                 (consumed, told[usize::from(connection.is_let_in)], false)
             }
@@ -62,27 +63,11 @@ fn let_in(
             .refused
             .count(WhyRefused::Unauthenticated);
     }
-    connection.push(SlotKind::Fixed(reply), None);
+    connection.push(SlotKind::Text(reply), None);
     if is_over {
         connection.hang_up(!reply.is_empty());
     }
     TakeOutcome::Bytes(consumed)
-}
-
-/// Takes whole requests off `bytes`; see [`requests::take_each`].
-pub fn take_requests(
-    front: &mut Front,
-    core: &mut Core,
-    connection: &mut Connection,
-    bytes: &[u8],
-) -> (usize, usize) {
-    let swallowed = swallow(connection, bytes);
-    if connection.swallow > 0 {
-        return (swallowed, 1);
-    }
-    let rest = &bytes[swallowed..];
-    let (used, needed) = requests::take_each(front, core, connection, rest, take_first);
-    (swallowed + used, needed)
 }
 
 /// How many of these bytes belong to a request that was refused.
@@ -92,14 +77,22 @@ fn swallow(connection: &mut Connection, bytes: &[u8]) -> usize {
     swallowed
 }
 
-fn take_first(
-    front: &mut Front,
+/// Takes the first request off `bytes`.
+pub fn take_first(
+    admission: &mut Admission,
     core: &mut Core,
     connection: &mut Connection,
     bytes: &[u8],
 ) -> TakeOutcome {
+    if connection.swallow > 0 {
+        let used = swallow(connection, bytes);
+        return match connection.swallow {
+            0 => TakeOutcome::Bytes(used),
+            _ => TakeOutcome::Waits { used, needed: 1 },
+        };
+    }
     if !connection.is_let_in {
-        return let_in(front, core, connection, bytes);
+        return let_in(admission, core, connection, bytes);
     }
     match parse_on(bytes, std::mem::take(&mut connection.searched)) {
         Parsed::Incomplete { needed, searched } => {
@@ -107,7 +100,7 @@ fn take_first(
             TakeOutcome::Waits { used: 0, needed }
         }
         Parsed::Request { consumed, request } => {
-            if !take_request(front, core, connection, request) {
+            if !take_request(admission, core, connection, request) {
                 return TakeOutcome::Stalled;
             }
             count_request(core, consumed);
@@ -123,7 +116,7 @@ fn take_first(
             core.service.counters.refused.count(why);
             core.service.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
             count_request(core, consumed);
-            connection.push(SlotKind::Fixed(reply), None);
+            connection.push(SlotKind::Text(reply), None);
             if close {
                 connection.hang_up(!reply.is_empty());
             }
@@ -135,7 +128,7 @@ fn take_first(
 
 /// Takes one request on. False: it can go nowhere now and must be offered again.
 fn take_request(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core,
     connection: &mut Connection,
     request: Request<'_>,
@@ -143,35 +136,17 @@ fn take_request(
     connection.last_request = core.group.now;
     match request {
         Request::Write { command, noreply } => {
-            take_write(front, core, connection, &command, noreply)
+            take_write(admission, core, connection, &command, noreply)
         }
         Request::Read(read) => take_read(core, connection, &read),
         Request::Local(local) => take_local(core, connection, local),
     }
 }
 
-/// Puts a write into the log, or sends it to the leader. False: it must be offered again.
-pub fn take_write(
-    front: &mut Front,
-    core: &mut Core,
-    connection: &mut Connection,
-    command: &Command<'_>,
-    noreply: bool,
-) -> bool {
-    let work = core.group.store.inner().expected_work(command);
-    let taken = requests::take_write(front, core, connection, (work, noreply), |core, origin| {
-        core.write_or_limit(origin, command)
-    });
-    if taken {
-        core.service.counters.count_command(command);
-    }
-    taken
-}
-
 fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
     let keys = u32::try_from(read.key_count()).expect("a read has a limit of keys");
     let (line, form) = (read.line(), read.form().into());
-    requests::take_read(core, connection, ReadLine { line, form }, keys)
+    take_on::take_read(core, connection, ReadLine { line, form }, keys)
 }
 
 /// Takes a request about the server on. False: it must be offered again.
@@ -181,7 +156,7 @@ fn take_local(core: &mut Core, connection: &mut Connection, local: Local<'_>) ->
         LocalAnswer::Connections => {
             return server_questions::push(core, connection, ServerQuestion::Connections);
         }
-        LocalAnswer::Text(text) => SlotKind::Fixed(text),
+        LocalAnswer::Text(text) => SlotKind::Text(text),
         LocalAnswer::Stats(asked) => SlotKind::Stats(asked),
         LocalAnswer::Quit => {
             connection.closing = true;

@@ -2,15 +2,16 @@
 //! finds. Then the log carries them.
 use super::Core;
 use crate::server::clients::{AnswerKind, Connection};
-use crate::server::core::{Origin, RouteOutcome};
+use crate::server::origin::Origin;
+use crate::server::route_outcome::RouteOutcome;
 use quorumwire_kv::memcached::{Read, ReadKind, reply};
 
 /// What became of a read.
 pub enum MetaRead {
     /// It is answered.
-    Answered,
+    Answer,
     /// It goes on as a write, to the same origin.
-    Written(RouteOutcome),
+    Write(RouteOutcome),
 }
 
 impl Core {
@@ -32,14 +33,14 @@ impl Core {
                 let routed = self.write(origin, command.encoded_bytes(), |buffer| {
                     command.encode(buffer);
                 });
-                return MetaRead::Written(routed);
+                return MetaRead::Write(routed);
             }
             if let ReadKind::Meta(meta) = read.kind() {
                 store.answer_without_win(&meta, output);
             }
         }
         self.count_read(read);
-        MetaRead::Answered
+        MetaRead::Answer
     }
 
     /// Counts what a read finds.
@@ -59,18 +60,18 @@ impl Core {
     }
 }
 
-/// Answers the meta read at the front, whose line is that of `read`. True: it is answered whole.
-pub fn answer_front(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
+/// Answers the first read, a meta read, whose line is that of `read`. True: it is answered whole.
+pub fn answer_first(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
     let origin = Origin::Client(connection.id, connection.slots.first_number());
     let may_write = connection.slots.writes() == 0;
     match core.answer_meta_read(origin, read, may_write, &mut connection.output) {
-        MetaRead::Answered => true,
-        MetaRead::Written(RouteOutcome::Pending) => {
-            connection.make_front_a_write();
+        MetaRead::Answer => true,
+        MetaRead::Write(RouteOutcome::Pending) => {
+            connection.make_first_a_write();
             false
         }
-        MetaRead::Written(RouteOutcome::Stalled) => false, // looked at again with all that stall
-        MetaRead::Written(RouteOutcome::Refused(reason, instead)) => {
+        MetaRead::Write(RouteOutcome::Stalled) => false, // looked at again with all that stall
+        MetaRead::Write(RouteOutcome::Refused(reason, instead)) => {
             connection.put_answer(AnswerKind::Refused(reason), instead.as_bytes());
             true
         }

@@ -14,12 +14,11 @@ mod refusals;
 mod searches;
 mod server_questions;
 mod stats;
+mod writes;
 
 pub use quorumwire_kv::QueryForm;
 #[cfg(test)]
 pub use reads::{line_to_forward, take_part};
-pub use redis::{RedisClient, put_refusal as put_redis_refusal};
-pub use stats::Statistics;
 
 use self::counters::RequestCounters;
 use self::datagrams::{AssemblyCounters, DatagramCounters, Datagrams};
@@ -28,13 +27,17 @@ use self::offload::KernelReadLease;
 use self::searches::Searches;
 use self::server_questions::ServerQuestions;
 use self::stats::Serving;
+use super::admission::Admission;
 use super::answers;
-use super::clients::{AnswerKind, Connection, ConnectionId, Protocol};
-use super::core::Origin;
-use super::front::Front;
-use super::reads::ReadProgress;
-use super::requests;
-use super::service::{AnswerTime, ReadLine, Service};
+use super::clients::{AnswerKind, Connection, Statistics};
+use super::connection_id::ConnectionId;
+use super::core::Hosted;
+use super::fronts::Protocol;
+use super::origin::Origin;
+use super::read_line::ReadProgress;
+use super::read_line::{AnswerTime, ReadLine};
+use super::service::Service;
+use super::take_outcome::TakeOutcome;
 use crate::admin::AdminError;
 use crate::options::ServerOptions;
 use crate::report::{Report, ReportedPolicy};
@@ -83,9 +86,11 @@ pub struct KeyValue {
     serving: Serving,
 }
 
-impl Service for KeyValue {
+impl Hosted for KeyValue {
     type Application = Store;
+}
 
+impl Service for KeyValue {
     const PROTOCOLS: &'static [Protocol] = &[Protocol::Memcached, Protocol::Redis];
 
     fn open(
@@ -120,26 +125,26 @@ impl Service for KeyValue {
         server.note_settings();
     }
 
-    fn take_requests(
-        front: &mut Front,
+    fn take_first(
+        admission: &mut Admission,
         core: &mut Core,
         connection: &mut Connection,
         bytes: &[u8],
-    ) -> (usize, usize) {
+    ) -> TakeOutcome {
         if connection.redis().is_some() {
-            requests::take_each(front, core, connection, bytes, redis::take_first)
+            redis::take_first(admission, core, connection, bytes)
         } else {
-            memcached::take_requests(front, core, connection, bytes)
+            memcached::take_first(admission, core, connection, bytes)
         }
     }
 
-    fn answer_front(
+    fn answer_first(
         core: &mut Core,
         connection: &mut Connection,
         progress: ReadProgress,
         room: usize,
     ) -> bool {
-        reads::answer_front(core, connection, progress, room)
+        reads::answer_first(core, connection, progress, room)
     }
 
     fn answer_now(
@@ -240,7 +245,7 @@ impl Service for KeyValue {
     }
 
     fn end_turn(server: &mut Server) {
-        server.answer_asks();
+        server.answer_questions();
     }
 
     fn is_busy(core: &Core) -> bool {

@@ -1,8 +1,8 @@
 //! What the plane is lent, and until when.
 use super::*;
-use crate::server::core::Origin;
-use crate::server::core::RouteOutcome;
+use crate::server::origin::Origin;
 use crate::server::plane_turn::tests::{apply, fast_leader};
+use crate::server::route_outcome::RouteOutcome;
 use quorumwire_control::Now;
 use quorumwire_interfaces::{Application as _, Applied, Index, LogTime};
 use quorumwire_kv::{Command as Write, MemoryChange};

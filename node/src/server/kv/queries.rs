@@ -1,16 +1,8 @@
 //! What of clients of the native protocol the store is asked, in the words of memcached and Redis.
-use crate::server::native::KEYS_OF_A_QUERY;
-use crate::server::requests::KEYS_OF_A_SEARCH;
-use crate::server::service::ReadLine;
+use crate::server::read_line::KEYS_OF_A_QUERY;
+use crate::server::read_line::KEYS_OF_A_SEARCH;
 use quorumwire_kv::memcached::{LINE_BYTES_MAX, READ_KEYS_MAX, ReadKind, are_few};
 use quorumwire_kv::{Command, Query, QueryForm};
-
-impl<'a> ReadLine<'a> {
-    /// The read that it was seen to be.
-    pub fn query(self) -> Query<'a> {
-        Query::of(self.form, self.line)
-    }
-}
 
 /// What such a query is, and how many keys it counts for; `None`: it is none that is served. Of memcached's
 /// meta reads the state machine does not answer all without changing anything.

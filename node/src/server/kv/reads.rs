@@ -3,9 +3,9 @@
 use super::meta_reads::{self, MetaRead};
 use super::{Core, redis};
 use crate::server::clients::{AnswerKind, Connection, ReadState, SlotKind};
-use crate::server::core::Origin;
-use crate::server::reads::ReadProgress;
-use crate::server::service::{AnswerTime, ReadLine};
+use crate::server::origin::Origin;
+use crate::server::read_line::ReadProgress;
+use crate::server::read_line::{AnswerTime, ReadLine};
 use quorumwire_group::FollowerRead;
 use quorumwire_interfaces::Application as _;
 use quorumwire_kv::memcached::{Read, ReadKind, reply};
@@ -32,7 +32,7 @@ pub fn line_to_forward(progress: ReadProgress, line: &[u8]) -> Vec<u8> {
     asked
 }
 
-/// Writes the answer of a read that need not be at the front, without its first keys.
+/// Writes the answer of a read that need not be the first, without its first keys.
 pub fn answer_now(
     core: &mut Core,
     origin: Origin,
@@ -85,8 +85,8 @@ fn push_items<'a>(
     done
 }
 
-/// Writes the answer of the read at the front, key by key, as far as there is room.
-pub fn answer_front(
+/// Writes the answer of the first read, key by key, as far as there is room.
+pub fn answer_first(
     core: &mut Core,
     connection: &mut Connection,
     progress: ReadProgress,
@@ -95,14 +95,14 @@ pub fn answer_front(
     if connection.redis().is_some() {
         return redis::answer_read(core, connection, progress, room);
     }
-    let (line, output) = connection.front_line_and_output(progress.line_bytes);
+    let (line, output) = connection.first_line_and_output(progress.line_bytes);
     let Query::Memcached(read) = Query::of(progress.form, line) else {
         output.extend_from_slice(reply::ERROR);
         return true;
     };
     let ReadKind::Items { keys, with_unique } = read.kind() else {
         let (line, form) = (line.to_vec(), read.form());
-        return meta_reads::answer_front(core, connection, &Read::of(form, &line));
+        return meta_reads::answer_first(core, connection, &Read::of(form, &line));
     };
     let limit = output.len().saturating_add(room);
     let keys = keys.iter().skip(progress.keys_done as usize);
@@ -122,7 +122,7 @@ pub fn answer_front(
     false
 }
 
-/// Writes the answer that came from the leader to the read at the front.
+/// Writes the answer that came from the leader to the first read.
 pub fn put_read_answer(
     connection: &mut Connection,
     line_bytes_form: (u32, QueryForm),
@@ -136,7 +136,7 @@ pub fn put_read_answer(
     }
 }
 
-/// The leader's answer for some keys of the read at the front.
+/// The leader's answer for some keys of the first read.
 pub fn take_part(connection: &mut Connection, answer: &[u8]) {
     let Some(slot) = connection.slots.first_mut() else {
         return;
@@ -153,14 +153,14 @@ pub fn take_part(connection: &mut Connection, answer: &[u8]) {
         return;
     };
     let Some(items) = answer.strip_suffix(reply::END) else {
-        let front = connection.slots.first_number();
-        connection.keep_answer(front, AnswerKind::Answer, answer); // an error: it is the answer to all
+        let first = connection.slots.first_number();
+        connection.keep_answer(first, AnswerKind::Answer, answer); // an error: it is the answer to all
         return;
     };
     *keys_done += (*keys - *keys_done).min(*keys_at_once);
     *state = ReadState::ANEW;
     let (line_bytes, is_last) = (*line_bytes, keys_done == keys);
-    let (_, output) = connection.front_line_and_output(line_bytes);
+    let (_, output) = connection.first_line_and_output(line_bytes);
     output.extend_from_slice(items);
     if is_last {
         output.extend_from_slice(reply::END);
@@ -189,8 +189,8 @@ impl Core {
                 // The follower sends no write after a read that it waits for, as long as it does not lead.
                 let may_write = self.group.takes_writes_of(from.id.term);
                 match self.answer_meta_read(origin, read, may_write, &mut answer) {
-                    MetaRead::Answered => {}
-                    MetaRead::Written(routed) => {
+                    MetaRead::Answer => {}
+                    MetaRead::Write(routed) => {
                         return self.group.answer_unless_pending(from, routed.into());
                     }
                 }

@@ -1,5 +1,5 @@
 //! How many requests of memcached and Redis clients were refused, by reason; the native port counts its own.
-use crate::server::security::say_tls;
+use crate::server::unexpected_tls::say_tls;
 use quorumwire_interfaces::{Counter, CounterSink};
 use quorumwire_kv::{RefusalCounters, WhyRefused};
 

@@ -5,10 +5,11 @@
 use super::Core;
 use super::Server;
 use crate::server::budget::Purpose;
-use crate::server::clients::{AnswerKind, ConnectionId};
+use crate::server::clients::AnswerKind;
 use crate::server::clock;
-use crate::server::core::Origin;
-use crate::server::service::AnswerTime;
+use crate::server::connection_id::ConnectionId;
+use crate::server::origin::Origin;
+use crate::server::read_line::AnswerTime;
 use bytes::Bytes;
 use quorumwire_control::Now;
 use quorumwire_interfaces::Application as _;

@@ -1,11 +1,11 @@
 //! What clients ask of the whole server, by either protocol: answered between the turns of connections, in
 //! the order of each client's requests. An answer may be long, so a connection asks for one at a time, and a
 //! turn answers as many as there is time for.
-use super::redis::{self, Filter};
 use super::{Core, Server};
-use crate::server::clients::{AnswerKind, Connection, ConnectionId, SlotKind};
+use crate::server::clients::{AnswerKind, Connection, SlotKind};
 use crate::server::clock;
-use quorumwire_control::Now;
+use crate::server::connection_id::ConnectionId;
+use quorumwire_control::{Now, Status};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::redis::{Resp, reply};
 use std::collections::VecDeque;
@@ -43,6 +43,23 @@ pub enum ServerQuestion {
         /// Its `WAIT` is answered with an error, not as if its time had passed.
         with_error: bool,
     },
+}
+
+/// Which connections.
+#[derive(Default)]
+pub struct Filter {
+    /// None: any.
+    pub ids: Option<Vec<i64>>,
+    pub address: Option<Vec<u8>>,
+    /// The address that they connected to.
+    pub local_address: Option<Vec<u8>>,
+    pub user: Option<Vec<u8>>,
+    /// Of a type of which there are none.
+    pub is_nobody: bool,
+    /// Not this one.
+    pub but: Option<i64>,
+    /// The old form of `CLIENT KILL`, whose answer is another.
+    pub is_old_form: bool,
 }
 
 /// `WAIT`: so many replicas beside the leader shall have everything up to an index.
@@ -86,7 +103,7 @@ pub fn push(core: &mut Core, connection: &mut Connection, question: ServerQuesti
     }
     connection.is_asking = true;
     let slot = connection.next_slot();
-    connection.push(SlotKind::Asked, None);
+    connection.push(SlotKind::Question, None);
     let id = connection.id;
     core.service
         .questions
@@ -97,19 +114,19 @@ pub fn push(core: &mut Core, connection: &mut Connection, question: ServerQuesti
 
 impl Server {
     /// Answers what can be answered.
-    pub fn answer_asks(&mut self) {
+    pub fn answer_questions(&mut self) {
         let begun = self.core.group.now;
         while self.core.group.now.0.saturating_sub(begun.0) <= ANSWERING_TIME_MAX {
             let Some(asked) = self.core.service.questions.due.pop_front() else {
                 break;
             };
-            self.answer_ask(asked);
+            self.answer_question(asked);
             self.core.group.now = clock::now();
         }
         self.answer_waits();
     }
 
-    fn answer_ask(&mut self, asked: WaitingQuestion) {
+    fn answer_question(&mut self, asked: WaitingQuestion) {
         let WaitingQuestion { id, slot, question } = asked;
         if self.clients.get(id).is_none() {
             return; // gone meanwhile
@@ -155,7 +172,7 @@ impl Server {
         if with_error {
             reply::error(&mut out, b"UNBLOCKED client unblocked via CLIENT UNBLOCK");
         } else {
-            let have = redis::replicas_that_have(&self.core.group.replica.status(), wait.index);
+            let have = replicas_that_have(&self.core.group.replica.status(), wait.index);
             out = format!(":{have}\r\n").into_bytes();
         }
         self.answer_one(id, slot, &out);
@@ -176,7 +193,7 @@ impl Server {
         // Only a leader hears of others that get there.
         let is_told = self.core.group.leads() && self.draining_since.is_none();
         for (id, slot, wait) in std::mem::take(&mut self.core.service.questions.waits) {
-            let have = redis::replicas_that_have(&status, wait.index);
+            let have = replicas_that_have(&status, wait.index);
             let is_over = wait.until.is_some_and(|until| now >= until);
             if have < wait.replicas && is_told && !is_over {
                 // What stands behind it is looked at by nobody meanwhile, the end of the connection included.
@@ -192,4 +209,13 @@ impl Server {
             self.answer_one(id, slot, format!(":{have}\r\n").as_bytes());
         }
     }
+}
+
+/// Replicas beside the leader that have stored everything up to here, which is applied here, as far as this
+/// one knows: a majority has, or it would not be.
+fn replicas_that_have(status: &Status, index: Index) -> u64 {
+    let voters = status.membership.voters().count() as u64;
+    let followers = status.followers.iter();
+    let have = followers.filter(|it| it.match_index >= index).count() as u64;
+    have.max(voters / 2)
 }

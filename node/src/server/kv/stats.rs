@@ -3,7 +3,7 @@
 //! at the leader; all else of this replica's own clients.
 use super::Core;
 use super::Server;
-use crate::server::clients::{ClientCounters, Connection};
+use crate::server::clients::{ClientCounters, Connection, Statistics};
 use crate::server::clock;
 use quorumwire_control::Now;
 use quorumwire_interfaces::Application as _;
@@ -17,21 +17,6 @@ pub const VERSION: &str = concat!("1.6.18-quorumwire-", env!("CARGO_PKG_VERSION"
 
 /// Connections that `stats conns` tells of.
 const CONNECTIONS_TOLD_MAX: usize = 1024;
-
-/// Which statistics a client asks for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Statistics {
-    /// `stats`
-    General,
-    /// `stats settings`
-    Settings,
-    /// `stats slabs`: there are none.
-    Slabs,
-    /// `stats sizes`: they are not followed.
-    Sizes,
-    /// `stats reset`
-    Reset,
-}
 
 /// What statistics are in work for each byte of them: they are made of hundreds of numbers.
 const WORK_PER_BYTE: usize = 16;

@@ -1,10 +1,10 @@
 //! The beginning and the end of a connection: who is there, and why it is closed.
+use super::super::admission::Admission;
 use super::super::clients::{Clients, Connection};
 use super::super::core::Core;
-use super::super::front::Front;
+use super::super::fronts::native::{CloseReason, goodbye, put};
 use super::super::service::Service;
-use super::counters::CloseReason;
-use super::{push_frame, put, state};
+use super::{push_frame, state};
 use crate::accounts::DEFAULT_NAME;
 use quorumwire_control::Now;
 use quorumwire_wire::client::{self, from_server::Body};
@@ -18,21 +18,6 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Looked at once in a while.
 const HELLOS_LOOKED_AT: Duration = Duration::from_secs(1);
 
-/// What one connection too many is told.
-pub fn too_many_connections() -> Vec<u8> {
-    goodbye(client::GoodbyeReason::TooManyConnections, String::new())
-}
-
-fn goodbye(reason: client::GoodbyeReason, detail: String) -> Vec<u8> {
-    let mut frame = Vec::new();
-    let goodbye = client::Goodbye {
-        reason: reason.into(),
-        detail,
-    };
-    put(&mut frame, 0, Body::Goodbye(goodbye), b"");
-    frame
-}
-
 /// Takes nothing more from the client, and says why once all that it asked before is answered.
 pub fn close(connection: &mut Connection, why: CloseReason, detail: String) {
     tracing::debug!(reason = why.name(), detail, "client closed");
@@ -45,7 +30,7 @@ pub fn close(connection: &mut Connection, why: CloseReason, detail: String) {
 
 /// The client's first message.
 pub fn take<S: Service>(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &Core<S>,
     connection: &mut Connection,
     hello: &client::Hello,
@@ -67,20 +52,20 @@ pub fn take<S: Service>(
     } else {
         &hello.name
     };
-    if front.accounts.is_some() && !front.is_account(name, &hello.password) {
+    if admission.accounts.is_some() && !admission.is_account(name, &hello.password) {
         let detail = "not a name and its password".to_owned();
         return close(connection, CloseReason::NotLetIn, detail);
     }
     connection.is_let_in = true;
-    let leader = leader(front, core).map(told);
+    let leader = leader(admission, core).map(told);
     let client = state(connection);
     client.is_welcome = true;
     client.counters.welcomed += 1;
     client.told.clone_from(&leader);
     let welcome = client::Welcome {
         protocol: version,
-        replica: front.identity.replica,
-        cluster: front.identity.cluster.clone(),
+        replica: admission.identity.replica,
+        cluster: admission.identity.cluster.clone(),
         leader,
         command_bytes_max: u32::try_from(SESSION_COMMAND_BYTES_MAX).unwrap_or(u32::MAX),
         in_flight_max: u32::try_from(super::super::clients::SLOTS_MAX).unwrap_or(u32::MAX),
@@ -89,10 +74,13 @@ pub fn take<S: Service>(
 }
 
 /// Who leads, as far as this replica knows, and where its clients connect.
-pub fn leader<'a, S: Service>(front: &'a Front, core: &'a Core<S>) -> Option<(u32, &'a str)> {
+pub fn leader<'a, S: Service>(
+    admission: &'a Admission,
+    core: &'a Core<S>,
+) -> Option<(u32, &'a str)> {
     let id = core.group.replica.leader()?;
     let replica = u32::from(id.0);
-    let address = if replica == front.identity.replica {
+    let address = if replica == admission.identity.replica {
         &core.native_address
     } else {
         let said = core.hellos.of(id);

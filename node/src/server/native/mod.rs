@@ -4,95 +4,24 @@
 //!
 //! Answers leave in the order of requests, as those of other protocols do. Clients match them by their
 //! numbers and count on no order.
-mod counters;
 mod hello;
-mod words;
 
-pub use counters::NativeCounters;
-pub use hello::too_many_connections;
-
-use super::clients::{AnswerKind, Connection, ReadState, SlotKind, Speaks};
-use super::core::{Core, Origin};
-use super::front::Front;
-use super::reads::ReadProgress;
-use super::requests::{self, TakeOutcome, UNKNOWN_CLIENT_BYTES_MAX};
-use super::security::say_tls;
-use super::service::{AnswerTime, ReadLine, Service};
-use counters::CloseReason;
+use super::admission::Admission;
+use super::clients::{AnswerKind, Connection, ReadState, SlotKind};
+use super::core::Core;
+use super::fronts::Front;
+use super::fronts::native::{CloseReason, NativeClient, put};
+use super::origin::Origin;
+use super::read_line::{AnswerTime, ReadLine, ReadProgress};
+use super::service::Service;
+use super::take_on::{self, UNKNOWN_CLIENT_BYTES_MAX};
+use super::take_outcome::TakeOutcome;
+use super::unexpected_tls::say_tls;
 use quorumwire_interfaces::{Application as _, Reason};
-use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
-use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
-use quorumwire_wire::{ClientFrame, take_client_frame, write_client_frame};
+use quorumwire_wire::client::{self, FromClient, from_client, from_server};
+use quorumwire_wire::limits::SESSION_COMMAND_BYTES_MAX;
+use quorumwire_wire::{ClientFrame, take_client_frame};
 use rustls::ContentType;
-use std::collections::VecDeque;
-
-/// A query's answer may be as long as several items; it stands for so many keys.
-pub const KEYS_OF_A_QUERY: u32 = 4;
-
-/// What is known of a client; nothing, when it has just connected.
-#[derive(Default)]
-pub struct NativeClient {
-    /// It has said hello, and has been welcomed.
-    is_welcome: bool,
-    /// The number of the request that is being taken on.
-    request: u64,
-    /// Those of the requests that wait, in their order.
-    waiting: VecDeque<u64>,
-    /// Who it was told leads.
-    told: Option<client::Leader>,
-    /// Not added to those of all yet.
-    counters: NativeCounters,
-}
-
-impl NativeClient {
-    /// The request being looked at waits for its answer from now on.
-    pub fn took_on(&mut self) {
-        self.waiting.push_back(self.request);
-    }
-
-    /// The first of those that wait is answered.
-    pub fn done_with_front(&mut self) {
-        self.waiting.pop_front();
-    }
-
-    /// Writes the answer to the first of the requests that wait; one that fits no message is none.
-    pub fn put_answer(&mut self, output: &mut Vec<u8>, said: AnswerKind, answer: &[u8]) {
-        let request = self.waiting.front().copied().unwrap_or_default();
-        let (said, answer) = match said {
-            AnswerKind::Answer | AnswerKind::Repeated if answer.len() > ATTACHMENT_BYTES_MAX => {
-                (AnswerKind::Refused(Reason::AnswerTooLong), &b""[..])
-            }
-            AnswerKind::Answer | AnswerKind::Repeated | AnswerKind::Refused(_) => (said, answer),
-        };
-        let (body, attachment) = match said {
-            AnswerKind::Answer | AnswerKind::Repeated => {
-                let repeated = said == AnswerKind::Repeated;
-                self.counters.answers_repeated += u64::from(repeated);
-                let answered = client::Answer { repeated };
-                (from_server::Body::Answer(answered), answer)
-            }
-            AnswerKind::Refused(reason) => {
-                let refused = words::refused(reason, answer);
-                self.counters.count_refused(refused.reason());
-                (from_server::Body::Refused(refused), &b""[..])
-            }
-        };
-        put(output, request, body, attachment);
-    }
-
-    /// What was counted since this was asked last.
-    pub fn take_counters(&mut self) -> NativeCounters {
-        std::mem::take(&mut self.counters)
-    }
-}
-
-fn put(output: &mut Vec<u8>, request: u64, body: from_server::Body, attachment: &[u8]) {
-    let message = FromServer {
-        request,
-        body: Some(body),
-    };
-    write_client_frame(output, &message, attachment);
-}
 
 /// The client's state: a connection that came here has one.
 fn state(connection: &mut Connection) -> &mut NativeClient {
@@ -101,9 +30,9 @@ fn state(connection: &mut Connection) -> &mut NativeClient {
         .expect("requests of clients of the native protocol only come here")
 }
 
-/// Takes the frame at the front of `bytes`; see [`requests::take_each`].
-pub fn take_frame<S: Service>(
-    front: &mut Front,
+/// Takes the first frame off `bytes`.
+pub fn take_first<S: Service>(
+    admission: &mut Admission,
     core: &mut Core<S>,
     connection: &mut Connection,
     bytes: &[u8],
@@ -128,10 +57,10 @@ pub fn take_frame<S: Service>(
             message,
             attachment,
         }) => {
-            if !take_message(front, core, connection, message, attachment) {
+            if !take_message(admission, core, connection, message, attachment) {
                 return TakeOutcome::Stalled;
             }
-            requests::count_request(core, consumed);
+            take_on::count_request(core, consumed);
             TakeOutcome::Bytes(consumed)
         }
         Err(error) => {
@@ -146,7 +75,7 @@ pub fn take_frame<S: Service>(
 
 /// Takes one message on. False: it can go nowhere now and must be offered again.
 fn take_message<S: Service>(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core<S>,
     connection: &mut Connection,
     message: FromClient,
@@ -156,10 +85,10 @@ fn take_message<S: Service>(
     let client = state(connection);
     client.request = message.request;
     match (client.is_welcome, message.body) {
-        (false, Some(Body::Hello(hello))) => hello::take(front, core, connection, &hello),
+        (false, Some(Body::Hello(hello))) => hello::take(admission, core, connection, &hello),
         (true, Some(Body::Submit(submit))) => {
             connection.last_request = core.group.now;
-            return take_submit(front, core, connection, &submit, attachment);
+            return take_submit(admission, core, connection, &submit, attachment);
         }
         (true, Some(Body::Query(client::Query {}))) => {
             connection.last_request = core.group.now;
@@ -180,7 +109,7 @@ fn take_message<S: Service>(
 }
 
 fn take_submit<S: Service>(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core<S>,
     connection: &mut Connection,
     submit: &client::Submit,
@@ -197,9 +126,13 @@ fn take_submit<S: Service>(
     }
     let work = core.group.store.inner().work_of(command);
     let name = (submit.session, submit.sequence);
-    let taken = requests::take_write(front, core, connection, (work, false), |core, origin| {
-        core.write_in_session(origin, name, command)
-    });
+    let taken = take_on::take_write(
+        admission,
+        core,
+        connection,
+        (work, false),
+        |core, origin| core.write_in_session(origin, name, command),
+    );
     if !taken {
         return false;
     }
@@ -213,12 +146,12 @@ fn take_query<S: Service>(core: &mut Core<S>, connection: &mut Connection, query
         return true;
     };
     let read = ReadLine { line: query, form };
-    let taken = requests::take_read(core, connection, read, keys);
+    let taken = take_on::take_read(core, connection, read, keys);
     state(connection).counters.queries += u64::from(taken);
     taken
 }
 
-/// Writes the answer of the query at the front, if there is room for one; see [`requests::advance`].
+/// Writes the answer of the first query, if there is room for one.
 pub fn answer_query<S: Service>(
     core: &mut Core<S>,
     connection: &mut Connection,
@@ -232,7 +165,7 @@ pub fn answer_query<S: Service>(
     let mut text = Vec::new();
     let origin = Origin::Client(connection.id, connection.slots.first_number());
     let before = core.counted_by_application();
-    let (line, _) = connection.front_line_and_output(progress.line_bytes);
+    let (line, _) = connection.first_line_and_output(progress.line_bytes);
     let form = progress.form;
     if S::answer_query(core, origin, ReadLine { line, form }, &mut text) == AnswerTime::Later {
         connection.slots.set_first_state(ReadState::UnderWay);
@@ -244,15 +177,15 @@ pub fn answer_query<S: Service>(
 }
 
 /// Tells a client who leads, if that is another than it was told.
-pub fn tell_leader<S: Service>(front: &Front, core: &Core<S>, connection: &mut Connection) {
+pub fn tell_leader<S: Service>(admission: &Admission, core: &Core<S>, connection: &mut Connection) {
     let closing = connection.closing;
-    let Speaks::Native(client) = &mut connection.speaks else {
+    let Front::Native(client) = &mut connection.front else {
         return;
     };
     if !client.is_welcome || closing {
         return;
     }
-    let Some(leader) = hello::leader(front, core) else {
+    let Some(leader) = hello::leader(admission, core) else {
         return;
     };
     let told = client.told.as_ref();
@@ -266,37 +199,5 @@ pub fn tell_leader<S: Service>(front: &Front, core: &Core<S>, connection: &mut C
 
 /// What is pushed for a connection about to be closed: a frame that is ready.
 fn push_frame(connection: &mut Connection, frame: Vec<u8>) {
-    connection.push(SlotKind::Asked, Some(frame.into()));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use quorumwire_wire::client::RefusedReason;
-
-    /// A frame holds no more; whoever asked hears that there was more to say.
-    #[test]
-    fn an_answer_that_fits_no_message_is_refused() {
-        for (bytes, is_told) in [
-            (ATTACHMENT_BYTES_MAX, true),
-            (ATTACHMENT_BYTES_MAX + 1, false),
-        ] {
-            let mut output = Vec::new();
-            NativeClient::default().put_answer(&mut output, AnswerKind::Answer, &vec![0; bytes]);
-            let frame = take_client_frame::<FromServer>(&output, ATTACHMENT_BYTES_MAX).unwrap();
-            let ClientFrame::Whole { message, .. } = frame else {
-                panic!("half a frame");
-            };
-            match message.body.unwrap() {
-                from_server::Body::Answer(_) => assert!(is_told),
-                from_server::Body::Refused(refused) => {
-                    assert!(!is_told && refused.reason() == RefusedReason::AnswerGone);
-                }
-                other @ (from_server::Body::Welcome(_)
-                | from_server::Body::Goodbye(_)
-                | from_server::Body::Leader(_)
-                | from_server::Body::Pong(_)) => panic!("{other:?}"),
-            }
-        }
-    }
+    connection.push(SlotKind::Question, Some(frame.into()));
 }

@@ -2,11 +2,11 @@
 use super::super::Server;
 use super::about_clients::shown;
 use super::errors::{SYNTAX, quoting};
-use super::transactions::Transaction;
-use super::{RedisClient, memory};
+use super::memory;
 use crate::options::Durability;
 use crate::server::clients::Connection;
 use crate::server::clock;
+use crate::server::fronts::redis::{RedisClient, Transaction};
 use quorumwire_control::{Now, Role};
 use quorumwire_kv::redis::{Resp, fits, reply};
 use std::fmt::Write as _;
@@ -162,7 +162,10 @@ impl Server {
             ],
             "persistence" => vec![
                 ("loading", "0".to_owned()),
-                ("rdb_last_save_time", self.front.last_saved_s.to_string()),
+                (
+                    "rdb_last_save_time",
+                    self.admission.last_saved_s.to_string(),
+                ),
                 ("aof_enabled", u8::from(self.is_durable()).to_string()),
             ],
             "stats" => self.info_stats(),

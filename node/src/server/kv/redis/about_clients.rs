@@ -1,33 +1,17 @@
 //! What a Redis client asks about other clients and replicas: `CLIENT LIST`, `CLIENT KILL` and `WAIT`.
 use super::super::Core;
 use super::super::Server;
-use super::super::server_questions::{self, ServerQuestion, Wait};
+use super::super::server_questions::{self, Filter, ServerQuestion, Wait};
+use super::answer;
 use super::errors::{SYNTAX, quoting};
-use super::{RedisClient, answer};
-use crate::server::clients::{Connection, ConnectionId};
-use quorumwire_control::{Now, Status};
-use quorumwire_interfaces::Index;
+use crate::server::clients::Connection;
+use crate::server::connection_id::ConnectionId;
+use crate::server::fronts::redis::RedisClient;
+use quorumwire_control::Now;
 use quorumwire_kv::redis::{Resp, Words, integer, reply};
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::time::Duration;
-
-/// Which connections.
-#[derive(Default)]
-pub struct Filter {
-    /// None: any.
-    ids: Option<Vec<i64>>,
-    address: Option<Vec<u8>>,
-    /// The address that they connected to.
-    local_address: Option<Vec<u8>>,
-    user: Option<Vec<u8>>,
-    /// Of a type of which there are none.
-    is_nobody: bool,
-    /// Not this one.
-    but: Option<i64>,
-    /// The old form of `CLIENT KILL`, whose answer is another.
-    is_old_form: bool,
-}
 
 impl Filter {
     pub fn one(id: i64) -> Self {
@@ -206,13 +190,4 @@ impl Server {
             (false, count) => reply::integer(out, i64::try_from(count).unwrap_or(i64::MAX)),
         }
     }
-}
-
-/// Replicas beside the leader that have stored everything up to here, which is applied here, as far as this
-/// one knows: a majority has, or it would not be.
-pub fn replicas_that_have(status: &Status, index: Index) -> u64 {
-    let voters = status.membership.voters().count() as u64;
-    let followers = status.followers.iter();
-    let have = followers.filter(|it| it.match_index >= index).count() as u64;
-    have.max(voters / 2)
 }

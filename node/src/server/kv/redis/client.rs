@@ -1,18 +1,18 @@
 //! `CLIENT`: what a connection is called and how it is answered, and questions about the others.
 use super::super::Core;
-use super::super::server_questions::{ServerQuestion, push};
-use super::about_clients::Filter;
+use super::super::server_questions::{Filter, ServerQuestion, push};
 use super::errors::{self, NOT_AN_INTEGER, SYNTAX};
-use super::{NAME_BYTES_MAX, RedisClient, answer, help, state};
+use super::{NAME_BYTES_MAX, answer, help, state};
 use crate::accounts::DEFAULT_NAME;
+use crate::server::admission::Admission;
 use crate::server::clients::Connection;
-use crate::server::front::Front;
+use crate::server::fronts::redis::RedisClient;
 use quorumwire_kv::WhyRefused;
 use quorumwire_kv::redis::{Resp, Words, integer, reply};
 
 /// `CLIENT ...`. False: it must be offered again.
 pub fn take(
-    front: &Front,
+    admission: &Admission,
     core: &mut Core,
     connection: &mut Connection,
     words: &Words<'_>,
@@ -25,9 +25,8 @@ pub fn take(
     let ask = match what.as_slice() {
         b"info" => Ok(ServerQuestion::Clients(resp, Filter::one(number))),
         b"list" => Filter::of_list(words).map(|filter| ServerQuestion::Clients(resp, filter)),
-        b"kill" => {
-            Filter::of_kill(words, number, |name| is_user(front, name)).map(ServerQuestion::Kill)
-        }
+        b"kill" => Filter::of_kill(words, number, |name| is_user(admission, name))
+            .map(ServerQuestion::Kill),
         b"unblock" => unblock(words),
         b"reply" => {
             set_reply(connection, words.get(2).unwrap_or_default());
@@ -53,8 +52,8 @@ pub fn take(
 }
 
 /// Whether clients may say that they are this user.
-fn is_user(front: &Front, name: &[u8]) -> bool {
-    let accounts = front.accounts.as_ref();
+fn is_user(admission: &Admission, name: &[u8]) -> bool {
+    let accounts = admission.accounts.as_ref();
     name == DEFAULT_NAME || accounts.is_some_and(|accounts| accounts.knows(name))
 }
 

@@ -1,21 +1,21 @@
 //! Commands about a connection and the server: its protocol, who its client is, its end, and what there is to
 //! know.
 use super::super::Core;
-use super::super::memcached::take_write;
 use super::super::server_questions::{ServerQuestion, push};
+use super::super::writes::take_write;
 use super::client::{self, is_name};
 use super::{about_clients, answer, errors, help, memory, state, transactions};
 use crate::accounts::DEFAULT_NAME;
+use crate::server::admission::Admission;
 use crate::server::clients::{Connection, SlotKind};
 use crate::server::clock;
-use crate::server::front::Front;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::redis::{Resp, Words, integer, reply};
 use quorumwire_kv::{Command, WhyRefused};
 
 /// Carries one out. False: it must be offered again.
 pub fn take(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core,
     connection: &mut Connection,
     words: &Words<'_>,
@@ -25,13 +25,13 @@ pub fn take(
     let mut out = Vec::new();
     match name.as_slice() {
         b"multi" => transactions::multi(connection),
-        b"exec" => return transactions::exec(front, core, connection),
+        b"exec" => return transactions::exec(admission, core, connection),
         b"discard" => return transactions::discard(connection),
         b"watch" => return transactions::watch(core, connection, words),
         b"unwatch" => return transactions::unwatch(connection),
         b"wait" => return about_clients::wait(core, connection, words),
-        b"client" => return client::take(front, core, connection, words),
-        b"config" => return config(front, core, connection, words),
+        b"client" => return client::take(admission, core, connection, words),
+        b"config" => return config(admission, core, connection, words),
         b"info" => {
             return look(
                 core,
@@ -50,21 +50,21 @@ pub fn take(
             }
             state(connection).reset();
             let was_let_in = connection.is_let_in;
-            connection.is_let_in = front.accounts.is_none();
+            connection.is_let_in = admission.accounts.is_none();
             if was_let_in {
                 connection.unknown_since = core.group.now; // who was not yet wins no time by it
             }
             answer(connection, b"+RESET\r\n".to_vec());
         }
-        b"hello" => hello(front, core, connection, words),
-        b"auth" => auth(front, connection, words),
+        b"hello" => hello(admission, core, connection, words),
+        b"auth" => auth(admission, connection, words),
         // What needs no connection is the state machine's: transactions may hold it, too.
         b"command" | b"ping" | b"echo" | b"select" | b"swapdb" => {
             core.group.store.inner().redis_read(resp, words, &mut out);
             answer(connection, out);
         }
         _ => {
-            let at = (front.last_saved_s, core.group.applied);
+            let at = (admission.last_saved_s, core.group.applied);
             if let Err(why) = at_once(at, resp, words, &mut out) {
                 core.service.counters.refused.count(why);
             }
@@ -76,7 +76,7 @@ pub fn take(
 
 /// `CONFIG ...`. False: it must be offered again.
 fn config(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core,
     connection: &mut Connection,
     words: &Words<'_>,
@@ -94,7 +94,9 @@ fn config(
     }
     match memory::change(words) {
         Some(Ok(_)) if connection.is_asking => false,
-        Some(Ok(change)) => take_write(front, core, connection, &Command::Memory(change), quiet),
+        Some(Ok(change)) => {
+            take_write(admission, core, connection, &Command::Memory(change), quiet)
+        }
         Some(Err(text)) => {
             reply::error(&mut out, &text);
             answer(connection, out);
@@ -218,22 +220,22 @@ pub fn is_for_unknown(words: &Words<'_>) -> bool {
 }
 
 /// Whether this is somebody; without accounts it is whoever gives no other name than that of everybody.
-fn is_somebody(front: &mut Front, user: &[u8], password: &[u8]) -> bool {
-    let everybody = front.accounts.is_none() && user == DEFAULT_NAME;
-    everybody || front.is_account(user, password)
+fn is_somebody(admission: &mut Admission, user: &[u8], password: &[u8]) -> bool {
+    let everybody = admission.accounts.is_none() && user == DEFAULT_NAME;
+    everybody || admission.is_account(user, password)
 }
 
 /// `AUTH [user] password`
-fn auth(front: &mut Front, connection: &mut Connection, words: &Words<'_>) {
+fn auth(admission: &mut Admission, connection: &mut Connection, words: &Words<'_>) {
     let (user, password) = match (words.get(1), words.get(2)) {
         (Some(password), None) => (DEFAULT_NAME, password),
         (user, password) => (user.unwrap_or_default(), password.unwrap_or_default()),
     };
     let text: &[u8] = if words.len() > 3 {
         b"-ERR syntax error\r\n"
-    } else if front.accounts.is_none() && words.len() == 2 {
+    } else if admission.accounts.is_none() && words.len() == 2 {
         errors::NO_ACCOUNTS
-    } else if is_somebody(front, user, password) {
+    } else if is_somebody(admission, user, password) {
         connection.is_let_in = true;
         state(connection).user = user.to_vec();
         b"+OK\r\n"
@@ -254,7 +256,12 @@ fn version(word: &[u8]) -> Result<Resp, &'static [u8]> {
 }
 
 /// `HELLO [version [AUTH user password] [SETNAME name]]`
-fn hello(front: &mut Front, core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
+fn hello(
+    admission: &mut Admission,
+    core: &mut Core,
+    connection: &mut Connection,
+    words: &Words<'_>,
+) {
     let client = state(connection);
     let resp = match words.get(1).map_or(Ok(client.resp), version) {
         Ok(resp) => resp,
@@ -272,7 +279,7 @@ fn hello(front: &mut Front, core: &mut Core, connection: &mut Connection, words:
             }
             (b"setname", [_, ..]) => return refuse(connection, client::BAD_NAME),
             (b"auth", [given, password, behind @ ..]) => {
-                if !is_somebody(front, given, password) {
+                if !is_somebody(admission, given, password) {
                     return answer(connection, errors::WRONG_ACCOUNT.to_vec());
                 }
                 user = Some(given.to_vec());

@@ -1,40 +1,7 @@
 //! What could not be carried out, in the words of Redis' protocol: the first word tells its clients what kind
 //! of trouble it is.
-use crate::server::answers;
-use quorumwire_interfaces::Reason;
 use quorumwire_kv::redis::{Broken, QUOTED_BYTES_MAX, TRANSACTION_COMMANDS_MAX, Words, quoted};
 use quorumwire_kv::{COMMAND_BYTES_MAX, WhyRefused};
-
-/// Appends why there is no answer, as an error of Redis' protocol.
-pub fn put_refusal(output: &mut Vec<u8>, reason: Reason, instead: &[u8]) {
-    output.push(b'-');
-    output.extend_from_slice(kind(reason).as_bytes());
-    output.push(b' ');
-    output.extend_from_slice(&answers::text(reason, instead));
-    output.extend_from_slice(b"\r\n");
-}
-
-/// Redis' word for it.
-const fn kind(reason: Reason) -> &'static str {
-    match reason {
-        Reason::NoLeader | Reason::Removed | Reason::DataGone | Reason::Stopping => "CLUSTERDOWN",
-        Reason::NotLeader => "READONLY",
-        Reason::Busy | Reason::Overdue => "TRYAGAIN",
-        Reason::DiskFull => "MISCONF",
-        Reason::OutcomeUnknown
-        | Reason::SequenceTooOld
-        | Reason::AnswerGone
-        | Reason::AnswerTooLong
-        | Reason::NoWayBack
-        | Reason::NotCommitted
-        | Reason::TooManySessions
-        | Reason::UnknownSession
-        | Reason::PiecesGone
-        | Reason::Malformed
-        | Reason::NotServed
-        | Reason::TooManyKeys => "ERR",
-    }
-}
 
 /// The client has to say who it is.
 pub const NOT_LET_IN: &[u8] = b"-NOAUTH Authentication required.\r\n";
@@ -93,31 +60,6 @@ pub fn too_many_words(words_max: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_refusal_is_an_error_of_redis() {
-        for (reason, begins) in [
-            (Reason::OutcomeUnknown, "ERR outcome unknown"),
-            (Reason::NoLeader, "CLUSTERDOWN no leader"),
-            (Reason::Removed, "CLUSTERDOWN no leader"),
-            (
-                Reason::DataGone,
-                "CLUSTERDOWN no leader: all replicas have forgotten",
-            ),
-            (Reason::NotLeader, "READONLY not leader"),
-            (Reason::NotCommitted, "ERR not executed"),
-            (Reason::Busy, "TRYAGAIN busy"),
-            (Reason::Overdue, "TRYAGAIN no answer"),
-            (Reason::DiskFull, "MISCONF disk full"),
-            (Reason::Stopping, "CLUSTERDOWN not executed"),
-        ] {
-            let mut output = b"+OK\r\n".to_vec();
-            put_refusal(&mut output, reason, b"");
-            let output = String::from_utf8(output).unwrap();
-            assert!(output.starts_with(&format!("+OK\r\n-{begins}")), "{output}");
-            assert!(output.ends_with("\r\n"), "{output}");
-        }
-    }
 
     #[test]
     fn a_clients_word_is_repeated_up_to_a_nul_and_no_further_than_its_limit() {

@@ -11,25 +11,21 @@ mod memory;
 mod transactions;
 
 use super::Core;
-use super::memcached::take_write;
-use crate::accounts::DEFAULT_NAME;
+use super::writes::take_write;
+use crate::server::admission::Admission;
 use crate::server::clients::{AnswerKind, Connection, ReadState, SlotKind};
-use crate::server::core::Origin;
-use crate::server::front::Front;
-use crate::server::reads::ReadProgress;
-use crate::server::requests::{self, KEYS_OF_A_SEARCH, TakeOutcome, UNKNOWN_CLIENT_BYTES_MAX};
-use crate::server::service::{AnswerTime, ReadLine};
-use quorumwire_control::Now;
+use crate::server::fronts::redis::RedisClient;
+use crate::server::origin::Origin;
+use crate::server::read_line::KEYS_OF_A_SEARCH;
+use crate::server::read_line::ReadProgress;
+use crate::server::read_line::{AnswerTime, ReadLine};
+use crate::server::take_on::{self, UNKNOWN_CLIENT_BYTES_MAX};
+use crate::server::take_outcome::TakeOutcome;
 use quorumwire_kv::redis::{
     Broken, Kind, Parsed, ReadForm, ReadKind, Resp, Script, Skip, Skipped, Spec, Words, find,
     parse, why_refused,
 };
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command, Query, QueryForm, WhyRefused};
-use std::net::SocketAddr;
-
-pub use about_clients::{Filter, replicas_that_have};
-pub use errors::put_refusal;
-use transactions::{Transaction, WatchedKeys};
 
 /// A read's answer may be as long as several items; so many keys it stands for at least.
 const KEYS_OF_A_READ_MIN: usize = 4;
@@ -41,97 +37,9 @@ const NAME_BYTES_MAX: usize = 256;
 /// connection.
 const CONNECTION_WORDS_MAX: usize = 128;
 
-/// What a client has asked for so far.
-pub struct RedisClient {
-    resp: Resp,
-    from: SocketAddr,
-    since: Now,
-    last_at: Now,
-    /// None: it was none, or there was none yet.
-    last_command: Option<&'static str>,
-    name: Vec<u8>,
-    /// Who it is, where clients have names; empty if it has not said.
-    user: Vec<u8>,
-    library: [Vec<u8>; 2],
-    transaction: Option<Transaction>,
-    watched: WatchedKeys,
-    /// `CLIENT REPLY OFF`.
-    replies_off: bool,
-    /// `CLIENT REPLY SKIP` came just before.
-    skips_next: bool,
-    /// The command that is being looked at is not answered.
-    is_quiet: bool,
-    /// Bytes of answers that were made here, said or not, and are not counted as work yet.
-    made_bytes: usize,
-    /// What is still to come of a request that was too long.
-    skip: Option<Skip>,
-}
-
-impl RedisClient {
-    pub fn new(from: SocketAddr, now: Now) -> Self {
-        Self {
-            resp: Resp::V2,
-            from,
-            since: now,
-            last_at: now,
-            last_command: None,
-            name: Vec::new(),
-            user: Vec::new(),
-            library: [Vec::new(), Vec::new()],
-            transaction: None,
-            watched: WatchedKeys::default(),
-            replies_off: false,
-            skips_next: false,
-            is_quiet: false,
-            made_bytes: 0,
-            skip: None,
-        }
-    }
-
-    /// Whether the rest of a request is still to come, to be thrown away.
-    pub const fn is_skipping(&self) -> bool {
-        self.skip.is_some()
-    }
-
-    /// Another request: whether `CLIENT REPLY SKIP` was for it.
-    fn begin_request(&mut self) -> bool {
-        let is_skipped = std::mem::take(&mut self.skips_next);
-        self.is_quiet = self.replies_off || is_skipped;
-        is_skipped
-    }
-
-    /// Whether the client wants no answer to what it asks now.
-    pub const fn is_quiet(&self) -> bool {
-        self.is_quiet
-    }
-
-    /// Who it is; where clients have no names, all have this one.
-    fn user(&self) -> &[u8] {
-        if self.user.is_empty() {
-            DEFAULT_NAME
-        } else {
-            &self.user
-        }
-    }
-
-    /// Memory of what is kept between its requests.
-    pub fn held_bytes(&self) -> usize {
-        let transaction = self.transaction.as_ref();
-        transaction.map_or(0, Transaction::held_bytes) + self.watched.held_bytes()
-    }
-
-    /// As it was when it connected; its protocol stays only if that is not reset, too.
-    fn reset(&mut self) {
-        *self = Self {
-            since: self.since,
-            ..Self::new(self.from, self.last_at)
-        };
-    }
-}
-
-/// Takes the request at the front of `bytes`; see [`requests::take_each`].
+/// Takes the first request off `bytes`.
 pub fn take_first(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core,
     connection: &mut Connection,
     bytes: &[u8],
@@ -167,11 +75,11 @@ pub fn take_first(
         Parsed::Incomplete { needed } => TakeOutcome::Waits { used: 0, needed },
         Parsed::Nothing { consumed } => TakeOutcome::Bytes(consumed),
         Parsed::Request { consumed, words } => {
-            if !take_request(front, core, connection, &words) {
+            if !take_request(admission, core, connection, &words) {
                 return TakeOutcome::Stalled;
             }
             let made_bytes = std::mem::take(&mut state(connection).made_bytes);
-            requests::count_request(core, consumed + made_bytes * WORK_PER_BYTE_MADE);
+            take_on::count_request(core, consumed + made_bytes * WORK_PER_BYTE_MADE);
             TakeOutcome::Bytes(consumed)
         }
         Parsed::TooLong {
@@ -221,18 +129,18 @@ fn state(connection: &mut Connection) -> &mut RedisClient {
 /// Answers on the spot, in the order of requests.
 fn answer(connection: &mut Connection, text: Vec<u8>) {
     state(connection).made_bytes += text.len();
-    connection.push(SlotKind::Asked, Some(text.into()));
+    connection.push(SlotKind::Question, Some(text.into()));
 }
 
 /// Takes one request on. False: it can go nowhere now and must be offered again.
 fn take_request(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core,
     connection: &mut Connection,
     words: &Words<'_>,
 ) -> bool {
     let is_skipped = state(connection).begin_request();
-    let taken = dispatch(front, core, connection, words);
+    let taken = dispatch(admission, core, connection, words);
     let client = state(connection);
     if taken {
         client.last_at = core.group.now;
@@ -243,7 +151,7 @@ fn take_request(
 }
 
 fn dispatch(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core,
     connection: &mut Connection,
     words: &Words<'_>,
@@ -283,9 +191,9 @@ fn dispatch(
         return true;
     }
     match kind {
-        Kind::Write => take_single(front, core, connection, words),
+        Kind::Write => take_single(admission, core, connection, words),
         Kind::Read => take_read(core, connection, spec, words),
-        Kind::Connection => connection::take(front, core, connection, words),
+        Kind::Connection => connection::take(admission, core, connection, words),
     }
 }
 
@@ -297,7 +205,7 @@ fn has_own_limit(words: &Words<'_>) -> bool {
 }
 
 fn take_single(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core,
     connection: &mut Connection,
     words: &Words<'_>,
@@ -308,14 +216,14 @@ fn take_single(
         watched: &[],
         commands: words.text(),
     };
-    let taken = take_script(front, core, connection, script);
+    let taken = take_script(admission, core, connection, script);
     core.service.counters.redis_writes += u64::from(taken);
     taken
 }
 
 /// Puts writes into the log.
 fn take_script(
-    front: &mut Front,
+    admission: &mut Admission,
     core: &mut Core,
     connection: &mut Connection,
     script: Script<'_>,
@@ -331,7 +239,7 @@ fn take_script(
         return true;
     }
     let quiet = state(connection).is_quiet;
-    take_write(front, core, connection, &command, quiet)
+    take_write(admission, core, connection, &command, quiet)
 }
 
 /// What a read is kept and passed on as.
@@ -339,7 +247,7 @@ fn read_line(resp: Resp, words: &[u8]) -> Vec<u8> {
     [&[resp.byte()], words].concat()
 }
 
-/// Writes the answer of the read at the front, if there is room for one; see [`requests::advance`].
+/// Writes the answer of the first read, if there is room for one.
 pub fn answer_read(
     core: &mut Core,
     connection: &mut Connection,
@@ -353,7 +261,7 @@ pub fn answer_read(
     let quiet = connection.slots.first().is_some_and(|slot| slot.quiet);
     let is_plain = !quiet && !state(connection).watched.is_asked();
     let origin = Origin::Client(connection.id, connection.slots.first_number());
-    let (line, output) = connection.front_line_and_output(progress.line_bytes);
+    let (line, output) = connection.first_line_and_output(progress.line_bytes);
     let query = Query::of(progress.form, line);
     let mut text = Vec::new();
     let out = if is_plain { output } else { &mut text };
@@ -369,7 +277,7 @@ pub fn answer_read(
     true
 }
 
-/// Writes an answer to the read at the front.
+/// Writes an answer to the first read.
 pub fn put_read_answer(
     connection: &mut Connection,
     (line_bytes, form): (u32, QueryForm),
@@ -378,7 +286,7 @@ pub fn put_read_answer(
 ) {
     let mut instead = None;
     if state(connection).watched.is_asked() {
-        let (line, _) = connection.front_line_and_output(line_bytes);
+        let (line, _) = connection.first_line_and_output(line_bytes);
         let line = line.to_vec();
         if let Query::Redis(read) = Query::of(form, &line)
             && read.kind() == ReadKind::Versions
@@ -414,7 +322,7 @@ fn take_read(
     } else {
         u32::try_from((words.len() - 1).max(KEYS_OF_A_READ_MIN)).unwrap_or(u32::MAX)
     };
-    let taken = requests::take_read(core, connection, ReadLine { line, form }, keys);
+    let taken = take_on::take_read(core, connection, ReadLine { line, form }, keys);
     core.service.counters.redis_reads += u64::from(taken);
     taken
 }

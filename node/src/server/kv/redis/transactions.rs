@@ -3,70 +3,16 @@
 //! applies it compares.
 use super::super::Core;
 use super::{answer, errors, read_line, state, take_script};
+use crate::server::admission::Admission;
 use crate::server::clients::Connection;
-use crate::server::front::Front;
-use crate::server::requests;
-use crate::server::service::ReadLine;
+use crate::server::fronts::redis::Transaction;
+use crate::server::read_line::ReadLine;
+use crate::server::take_on;
 use quorumwire_kv::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, VERSIONS, Words, reply};
 use quorumwire_kv::{COMMAND_BYTES_MAX, KEY_BYTES_MAX, Query, WhyRefused};
 
 /// Keys that one connection may watch.
 const WATCHED_MAX: usize = 1024;
-
-/// Commands between `MULTI` and `EXEC`.
-#[derive(Default)]
-pub struct Transaction {
-    commands: Vec<u8>,
-    count: usize,
-    has_failed: bool,
-}
-
-impl Transaction {
-    /// How many commands there are.
-    pub const fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Memory of its commands.
-    pub const fn held_bytes(&self) -> usize {
-        self.commands.capacity()
-    }
-
-    /// A command was refused: `EXEC` will refuse the others.
-    pub fn fail(&mut self) {
-        self.has_failed = true;
-        self.commands = Vec::new();
-    }
-}
-
-/// Watched keys with their versions.
-#[derive(Default)]
-pub struct WatchedKeys {
-    /// As [`Script::watched`] wants them.
-    keys: Vec<u8>,
-    count: usize,
-    /// Whose versions are not known yet, one list for each `WATCH`.
-    asked: usize,
-    /// How many keys those are.
-    asked_count: usize,
-}
-
-impl WatchedKeys {
-    /// How many keys there are.
-    pub const fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Memory of the keys.
-    pub const fn held_bytes(&self) -> usize {
-        self.keys.capacity()
-    }
-
-    /// Whether versions are still to come.
-    pub const fn is_asked(&self) -> bool {
-        self.asked > 0
-    }
-}
 
 /// Commands that are not kept for `EXEC`.
 pub fn is_immediate(words: &Words<'_>) -> bool {
@@ -164,7 +110,7 @@ fn forget(connection: &mut Connection) {
 }
 
 /// `EXEC`. False: it must be offered again.
-pub fn exec(front: &mut Front, core: &mut Core, connection: &mut Connection) -> bool {
+pub fn exec(admission: &mut Admission, core: &mut Core, connection: &mut Connection) -> bool {
     if state(connection).watched.is_asked() {
         return false; // the versions come first
     }
@@ -190,7 +136,7 @@ pub fn exec(front: &mut Front, core: &mut Core, connection: &mut Connection) -> 
         watched: &watched.keys,
         commands: &transaction.commands,
     };
-    if take_script(front, core, connection, script) {
+    if take_script(admission, core, connection, script) {
         core.service.counters.redis_transactions += 1;
         return true;
     }
@@ -229,7 +175,7 @@ pub fn watch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) ->
     let line = &read_line(Resp::V2, &question);
     let form = Query::from_line(line).form();
     let keys = u32::try_from(words.len() - 1).unwrap_or(u32::MAX);
-    if !requests::take_read(core, connection, ReadLine { line, form }, keys) {
+    if !take_on::take_read(core, connection, ReadLine { line, form }, keys) {
         return false;
     }
     let watched = &mut state(connection).watched;

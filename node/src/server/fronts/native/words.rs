@@ -1,5 +1,5 @@
 //! What a refusal is in the native protocol.
-use super::super::answers;
+use crate::server::answers;
 use quorumwire_interfaces::Reason;
 use quorumwire_wire::client::{Refused, RefusedReason};
 

@@ -1,7 +1,7 @@
 //! What clients of this server share, whatever they speak and whichever group their requests go to: who may
 //! be one, how much each may have done in a turn, and what is counted of their requests. Knows connections
 //! only by name, and no replicated group.
-use super::clients::ConnectionId;
+use super::connection_id::ConnectionId;
 use super::in_flight::InFlight;
 use crate::accounts::Accounts;
 use quorumwire_interfaces::counters;
@@ -21,7 +21,7 @@ counters! {
     /// Of clients of this server, whatever they speak, since the start. Plain numbers, as in all of these:
     /// one thread counts, the report copies.
     #[derive(Clone, Copy, Debug, Default)]
-    pub struct FrontCounters {
+    pub struct AdmissionCounters {
         /// Wrong names or passwords from clients
         pub authentications_failed: "client_authentications_failed",
         /// Times a client's connection had had its share of a turn and waited behind the others
@@ -30,7 +30,7 @@ counters! {
 }
 
 /// What all clients of this server have in common.
-pub struct Front {
+pub struct Admission {
     pub identity: Identity,
     /// Who may be a client; none: everybody.
     pub accounts: Option<Accounts>,
@@ -40,12 +40,12 @@ pub struct Front {
     share_ends: u64,
     /// Connections to look at again in the next turn.
     pub attend_later: Vec<ConnectionId>,
-    pub counters: FrontCounters,
+    pub counters: AdmissionCounters,
     /// When the last snapshot was taken here, or else this process began, in seconds since 1970.
     pub last_saved_s: u64,
 }
 
-impl Front {
+impl Admission {
     /// Of a server that begins now, in seconds since 1970.
     pub fn new(identity: Identity, accounts: Option<Accounts>, wall_s: u64) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Front {
             in_flight: InFlight::default(),
             share_ends: u64::MAX,
             attend_later: Vec::new(),
-            counters: FrontCounters::default(),
+            counters: AdmissionCounters::default(),
             last_saved_s: wall_s,
         }
     }

@@ -1,7 +1,7 @@
 //! The files that the options name, and the user: read, and refused by the option's name.
-use super::ServerOptions;
 use crate::accounts::Accounts;
 use crate::keys::{ClusterKeys, SecretFile};
+use crate::options::ServerOptions;
 use crate::privileges;
 use crate::tls::{ClientTls, PeerTls, ServerTls};
 use anyhow::Context as _;
