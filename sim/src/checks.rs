@@ -663,13 +663,11 @@ impl Checks {
     }
 
     /// I8: an operation is committed once.
-    pub fn carries_out(&mut self, index: Index, operation: u32, first: bool) {
-        if first {
-            let new = self.operations.insert(operation);
-            self.require(new, || {
-                format!("I8: operation {operation} is committed again at {index}")
-            });
-        }
+    pub fn carries_out(&mut self, index: Index, operation: u32) {
+        let new = self.operations.insert(operation);
+        self.require(new, || {
+            format!("I8: operation {operation} is committed again at {index}")
+        });
     }
 
     /// I8: what one client has asked for, without waiting for answers, is carried out in the order in which

@@ -1,6 +1,7 @@
 //! Clients: each asks one thing at a time and writes down what it was told. And how a process serves
 //! them.
 use crate::fault::Moment;
+use crate::long_values::number_in;
 use crate::machine::{Arrival, Origin};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::spelling::{self, Spelling};
@@ -23,7 +24,7 @@ const IN_SESSION_ONE_IN: u32 = 3;
 /// And so often.
 const ATTEMPTS_MAX: u8 = 4;
 /// These sessions are the clients'; those of planes' clients are drawn by chance.
-const SESSIONS_FROM: u64 = 1 << 32;
+pub const SESSIONS_FROM: u64 = 1 << 32;
 /// Stands for all clients that do not wait for one answer before they ask again.
 pub const MANY: u16 = u16::MAX;
 /// The operation of commands whose client does not wait.
@@ -52,6 +53,8 @@ pub struct ClientOperation {
     pub withdrawn: bool,
     /// It has a session and a sequence: how often it was asked for. 0: it has none, and is asked for once.
     pub attempts: u8,
+    /// How many bytes its value has at least.
+    pub value_bytes: usize,
     /// What was committed when the server began to read.
     pub needed: Index,
 }
@@ -96,6 +99,12 @@ impl World {
         let operation = self.choose(client, key);
         let unique = self.clients[client].saw.map_or(0, |saw| saw.2);
         let id = u32::try_from(self.asked.len()).unwrap_or(NOBODY - 1);
+        let value_bytes = match operation {
+            Operation::Set(_) | Operation::Add(_) | Operation::Cas { .. } => {
+                self.plan.settings.value_bytes(id)
+            }
+            Operation::Get | Operation::Delete | Operation::Increment(_) => 0,
+        };
         let spelling = self.random.pick(&SPELLINGS).unwrap_or(Spelling::Classic);
         self.asked.push(ClientOperation {
             client: number,
@@ -108,6 +117,7 @@ impl World {
             outcome: None,
             withdrawn: false,
             attempts: u8::from(operation != Operation::Get && id % IN_SESSION_ONE_IN == 0),
+            value_bytes,
             needed: Index(0),
         });
         self.counts.operations += 1;
@@ -206,6 +216,9 @@ impl World {
                 }
                 asked.outcome = Some((now, answer));
                 self.counts.answered += 1;
+                if asked.value_bytes > 0 {
+                    self.counts.see("long value answered");
+                }
                 if let Some(outcome) = spelling::outcome(asked, answer) {
                     self.counts.see(outcome);
                 }
@@ -217,7 +230,9 @@ impl World {
                         None
                     };
                 let saw = value.filter(|_| unique > 0);
-                self.clients[client].saw = saw.map(|value| (asked.key, value, unique));
+                let key = asked.key;
+                self.note_long_value_read(value);
+                self.clients[client].saw = saw.map(|value| (key, value, unique));
             }
             ServerReply::NotDone(leader) => {
                 asked.withdrawn = true;
@@ -259,6 +274,9 @@ impl World {
         let Some(asked) = self.asked.get(operation as usize).copied() else {
             return;
         };
+        if spelling::is_too_long(&asked) {
+            return self.refuse_too_long(machine, operation);
+        }
         let goes_on_here = self.drive(machine, |group| {
             group.leads() || (asked.operation != Operation::Get && group.waits_since_fast_term())
         });
@@ -284,13 +302,26 @@ impl World {
             Some(SubmitOutcome::Pending) => {}
             Some(SubmitOutcome::NoRoom) => {
                 self.counts.see("write refused as busy"); // a server lets it wait
+                if asked.value_bytes > 0 {
+                    self.counts.see("long value refused as busy");
+                }
                 self.refuse(machine, operation);
             }
             Some(SubmitOutcome::Refused(_)) | None => self.refuse(machine, operation),
         }
     }
 
-    /// What stands in the log for this write.
+    /// The protocol's parser takes no such value.
+    fn refuse_too_long(&mut self, machine: usize, operation: u32) {
+        let command = self.command_of(operation);
+        self.checks.require(command.is_empty(), || {
+            format!("I16: a value of {} bytes is taken", command.len())
+        });
+        self.counts.see("value too long for anybody");
+        self.refuse(machine, operation);
+    }
+
+    /// What stands in the log for this write; nothing, if its value is too long.
     #[must_use]
     pub fn command_of(&self, operation: u32) -> Bytes {
         let asked = &self.asked[operation as usize];
@@ -481,7 +512,7 @@ pub fn key_now(now: Nanos, number: u64) -> u32 {
 /// The number that a value is, if it is one.
 #[must_use]
 pub fn number(value: &[u8]) -> Option<u64> {
-    std::str::from_utf8(value).ok()?.parse().ok()
+    number_in(value)
 }
 
 /// What the store has answered to a memcached command, as the judge of histories understands it.

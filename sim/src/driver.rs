@@ -403,14 +403,10 @@ impl Host<'_> {
         let payload = applied.command.payload();
         match applied.command.kind() {
             RecordKind::Command => {
-                if let Some(operation) = operation_of(payload) {
-                    world.checks.carries_out(index, operation, first);
-                    let asked = world.asked.get((operation as usize).wrapping_sub(1));
-                    if let Some(asked) = asked.filter(|it| first && it.client == MANY) {
-                        world.checks.keeps_order(index, asked.burst, operation);
-                    }
-                }
                 if first {
+                    if let Some(operation) = operation_of(payload) {
+                        world.note_carried_out(index, operation);
+                    }
                     world.note_life(self.machine, payload);
                 }
             }
@@ -420,17 +416,22 @@ impl Host<'_> {
             }),
             RecordKind::SessionCommand => {
                 let command = payload.get(SESSION_HEADER_BYTES..).unwrap_or(b"");
-                if applied.outcome == Outcome::Applied
+                if first
+                    && applied.outcome == Outcome::Applied
                     && let Some(operation) = operation_of(command)
                 {
-                    world.checks.carries_out(index, operation, first);
-                    if first {
-                        world.note_life(self.machine, command);
-                    }
+                    world.note_carried_out(index, operation);
+                    world.note_life(self.machine, command);
                 }
                 world.note_session(index, applied, first);
             }
-            RecordKind::Fragment => world.note_session(index, applied, first),
+            RecordKind::Fragment => {
+                world.note_session(index, applied, first);
+                let is_last = applied.outcome == Outcome::Applied;
+                if first && (is_last || applied.outcome == Outcome::Incomplete) {
+                    world.note_own_fragment(self.machine, index, payload, is_last);
+                }
+            }
             RecordKind::Bundle
             | RecordKind::NoOp
             | RecordKind::Membership
@@ -442,6 +443,15 @@ impl Host<'_> {
 }
 
 impl World {
+    /// Judges a client's command that is carried out for the first time.
+    pub fn note_carried_out(&mut self, index: Index, operation: u32) {
+        self.checks.carries_out(index, operation);
+        let asked = self.asked.get((operation as usize).wrapping_sub(1));
+        if let Some(asked) = asked.filter(|it| it.client == MANY) {
+            self.checks.keeps_order(index, asked.burst, operation);
+        }
+    }
+
     /// Judges and counts what became of a command with a session, or of a piece of one.
     fn note_session(&mut self, index: Index, applied: &AppliedCommand<'_, Origin>, first: bool) {
         let (payload, outcome) = (applied.command.payload(), applied.outcome);
@@ -470,7 +480,7 @@ impl World {
 }
 
 /// The operation a command carries out, if a client waits for it or could have.
-fn operation_of(command: &[u8]) -> Option<u32> {
+pub fn operation_of(command: &[u8]) -> Option<u32> {
     let value = value_stored(&Command::decode(command).ok()?)?;
     u32::try_from(value).ok()
 }

@@ -63,6 +63,10 @@ impl World {
         });
         let sent = sent.unwrap_or(Err(SubmitOutcome::NoRoom));
         if sent.is_ok() {
+            let asked = &self.asked[operation as usize];
+            if asked.value_bytes > 0 {
+                self.counts.see("long value passed on");
+            }
             self.counts.see(match kind {
                 ForwardKind::Read => "read passed on",
                 ForwardKind::Write => "write passed on",

@@ -25,6 +25,7 @@ pub mod journal;
 mod latecomer;
 pub mod lives;
 pub mod log_time;
+pub mod long_values;
 pub mod machine;
 pub mod moves;
 #[cfg(feature = "mutants")]

@@ -571,7 +571,7 @@ impl Machine {
         }
         match crate::plane::new(
             settings,
-            usize::from(self.peer.id.0),
+            (usize::from(self.peer.id.0), self.run),
             !self.in_memory,
             self.key_stage,
         ) {

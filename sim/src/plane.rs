@@ -221,10 +221,11 @@ pub fn keys(seed: u64, stage: u64) -> PlaneKeys {
     }
 }
 
-/// A plane of the machine with this number, that is off. `stage`: of its keys.
+/// A plane of the machine with this number, that is off. `run`: which of its processes asks.
+/// `stage`: of its keys.
 pub fn new(
     settings: &Settings,
-    machine: usize,
+    (machine, run): (usize, u32),
     held: bool,
     stage: u64,
 ) -> Result<Plane, PlaneError> {
@@ -257,7 +258,7 @@ pub fn new(
         group: GROUP,
         endpoint: Some(endpoint_at(address(machine))),
         held,
-        first_sequence: mix(settings.seed ^ machine as u64),
+        first_sequence: mix(settings.seed ^ machine as u64 ^ u64::from(run) << 16),
         waiting_bytes_max: WAITING_BYTES_MAX,
         work_of: |command| {
             let command = quorumwire_kv::Command::decode(command);

@@ -149,6 +149,7 @@ impl World {
             outcome: None,
             withdrawn: false,
             attempts: 0,
+            value_bytes: 0,
             needed: Index(0),
         });
         if self.random.permille(FORGED_PERMILLE) {

@@ -1,6 +1,7 @@
 //! What many seeds have shown, for people and for programs.
 use crate::counts::{Counts, UNDECIDED};
 use crate::fault::{ByClass, CLASSES, MOMENTS};
+use crate::long_values;
 use crate::outcomes;
 use crate::plan::Plan;
 use crate::plane_turn::left_word;
@@ -158,7 +159,7 @@ impl Report {
         let left = LeaveReason::ALL.iter().map(|reason| left_word(*reason));
         let spelled = spelling::OUTCOMES.into_iter();
         let all = OUTCOMES.iter().copied().chain(spelled);
-        let all = all.chain(outcomes::OUTCOMES);
+        let all = all.chain(outcomes::OUTCOMES).chain(long_values::OUTCOMES);
         let all = all.chain(moments).chain(left);
         let unseen = all.filter(|name| !self.counts.seen.contains_key(name));
         let after = self.counts.never_left_after().into_iter();

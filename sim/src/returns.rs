@@ -14,6 +14,8 @@ use quorumwire_linearizability::history::Operation;
 const KEYS_BEGIN: u32 = 1 << 28;
 /// So many of a thousand requests are reads.
 const READS_PERMILLE: u64 = 400;
+/// What is too long for anybody is none of theirs.
+const PIPE_VALUE_BYTES_MAX: usize = 8_000;
 
 impl World {
     /// One client asks a follower for several things, which reach the leader late. Meanwhile another one is
@@ -72,10 +74,12 @@ impl World {
         let mut operations = Vec::new();
         for _ in 0..requests {
             let operation = u32::try_from(self.asked.len()).unwrap_or(u32::MAX);
-            let what = if self.random.permille(READS_PERMILLE) {
-                Operation::Get
+            let (what, value_bytes) = if self.random.permille(READS_PERMILLE) {
+                (Operation::Get, 0)
             } else {
-                Operation::Set(u64::from(operation) + 1)
+                let value_bytes = self.plan.settings.value_bytes(operation);
+                let what = Operation::Set(u64::from(operation) + 1);
+                (what, value_bytes.min(PIPE_VALUE_BYTES_MAX))
             };
             self.asked.push(ClientOperation {
                 client: MANY,
@@ -88,6 +92,7 @@ impl World {
                 outcome: None,
                 withdrawn: false,
                 attempts: 0,
+                value_bytes,
                 needed: Index(0),
             });
             operations.push(operation);

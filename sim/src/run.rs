@@ -143,6 +143,7 @@ impl World {
         self.must_become_equal();
         self.must_become_fast();
         self.must_be_linearizable();
+        self.count_what_was_cut_short();
     }
 
     /// I16: what is kept in memory and on disk stays within bounds.

@@ -1,11 +1,12 @@
 //! The words in which clients ask: memcached's commands, its meta commands, and Redis commands, each read by
 //! the product's own parser. What they mean is the same in all three, and the judge knows only that.
 use crate::clients::{ClientOperation, number};
+use crate::long_values::text_of;
 use bytes::BytesMut;
 use quorumwire_interfaces::Application;
 use quorumwire_kv::memcached::{self, Request};
 use quorumwire_kv::redis::{self, Resp, Script, VERSIONS, Words};
-use quorumwire_kv::{Command, Key, Store};
+use quorumwire_kv::{Command, Key, Store, VALUE_BYTES_MAX};
 use quorumwire_linearizability::history::{Answer, Operation};
 
 /// A protocol, and in memcached's the kind of its commands.
@@ -86,7 +87,7 @@ pub fn outcome(asked: &ClientOperation, answer: Answer) -> Option<&'static str> 
     OUTCOMES.into_iter().find(is_it)
 }
 
-/// Appends the command that a server makes of what a client wrote.
+/// Appends the command that a server makes of what a client wrote; nothing if the parser refuses its value.
 pub fn encode(asked: &ClientOperation, key: &str, id: u32, buffer: &mut BytesMut) {
     let text = request(asked, key, id);
     match asked.spelling {
@@ -95,11 +96,15 @@ pub fn encode(asked: &ClientOperation, key: &str, id: u32, buffer: &mut BytesMut
                 request: Request::Write { command, .. },
                 ..
             } => command.encode(buffer),
+            memcached::Parsed::Refused { .. } if is_too_long(asked) => {}
             other @ (memcached::Parsed::Incomplete { .. }
             | memcached::Parsed::Request { .. }
             | memcached::Parsed::Refused { .. }) => panic!("not a write: {other:?}"),
         },
         Spelling::Redis => {
+            if is_too_long(asked) && matches!(redis::parse(&text), redis::Parsed::Refused(_)) {
+                return;
+            }
             let words = parsed(&text);
             let mut script = Script::single(Resp::V2, &words);
             let mut watched = Vec::new();
@@ -112,6 +117,12 @@ pub fn encode(asked: &ClientOperation, key: &str, id: u32, buffer: &mut BytesMut
             Command::Redis(script).encode(buffer);
         }
     }
+}
+
+/// Whether no server takes its value.
+#[must_use]
+pub const fn is_too_long(asked: &ClientOperation) -> bool {
+    asked.value_bytes > VALUE_BYTES_MAX
 }
 
 fn parsed(text: &[u8]) -> Words<'_> {
@@ -129,12 +140,13 @@ fn request(asked: &ClientOperation, key: &str, id: u32) -> Vec<u8> {
     // Items are recognised by it, where there is a place for it; and answers of meta commands repeat it.
     let mark = id + 1;
     let unique = asked.unique;
+    let text = |value: u64| text_of(value, asked.value_bytes);
     let classic = |name: &str, value: u64, end: &str| {
-        let value = value.to_string();
+        let value = text(value);
         format!("{name} {key} {mark} 0 {}{end}\r\n{value}\r\n", value.len())
     };
     let meta = |value: u64, end: &str| {
-        let value = value.to_string();
+        let value = text(value);
         format!(
             "ms {key} {} F{mark} O{mark}{end}\r\n{value}\r\n",
             value.len()
@@ -157,9 +169,9 @@ fn request(asked: &ClientOperation, key: &str, id: u32) -> Vec<u8> {
         (Spelling::Meta, Operation::Increment(delta)) => format!("ma {key} D{delta} O{mark} v\r\n"),
         (Spelling::Redis, Operation::Get) => format!("GET {key}\r\n"),
         (Spelling::Redis, Operation::Set(value) | Operation::Cas { new: value, .. }) => {
-            format!("SET {key} {value}\r\n")
+            format!("SET {key} {}\r\n", text(value))
         }
-        (Spelling::Redis, Operation::Add(value)) => format!("SET {key} {value} NX\r\n"),
+        (Spelling::Redis, Operation::Add(value)) => format!("SET {key} {} NX\r\n", text(value)),
         (Spelling::Redis, Operation::Delete) => format!("DEL {key}\r\n"),
         (Spelling::Redis, Operation::Increment(delta)) => format!("INCRBY {key} {delta}\r\n"),
     };
@@ -269,7 +281,7 @@ fn classic_value(reply: &[u8], key: &str) -> Option<(Option<u64>, u64)> {
         return None;
     };
     let is_whole = name == key && bytes.parse() == Ok(rest.len());
-    is_whole.then_some((Some(rest.parse().ok()?), unique.parse().ok()?))
+    is_whole.then_some((Some(number(rest.as_bytes())?), unique.parse().ok()?))
 }
 
 fn meta_value(reply: &[u8], id: u32) -> Option<(Option<u64>, u64)> {
@@ -284,7 +296,7 @@ fn meta_value(reply: &[u8], id: u32) -> Option<(Option<u64>, u64)> {
     };
     let is_whole = opaque == format!("O{}", id + 1) && bytes.parse() == Ok(rest.len());
     let unique = unique.strip_prefix('c')?.parse().ok()?;
-    is_whole.then_some((Some(rest.parse().ok()?), unique))
+    is_whole.then_some((Some(number(rest.as_bytes())?), unique))
 }
 
 #[allow(clippy::option_option)] // an answer that makes no sense; that there is nothing
@@ -297,7 +309,7 @@ fn redis_value(reply: &[u8]) -> Option<Option<u64>> {
         .strip_prefix('$')?
         .strip_suffix("\r\n")?
         .split_once("\r\n")?;
-    (bytes.parse() == Ok(rest.len())).then_some(Some(rest.parse().ok()?))
+    (bytes.parse() == Ok(rest.len())).then_some(Some(number(rest.as_bytes())?))
 }
 
 /// What a leader has answered to a read that was passed on: the value, and the number for a cas, or 0 where

@@ -7,6 +7,7 @@ use crate::datagrams::Datagrams;
 use crate::fault::{Moment, Strike};
 use crate::latecomer::Stage;
 use crate::lives::Lives;
+use crate::long_values::Begun;
 use crate::machine::{Arrival, Machine, Start};
 use crate::moves::Moves;
 use crate::network::{Envelope, Network, Saying, notice_delay};
@@ -135,6 +136,8 @@ pub struct World {
     pub lives: Lives,
     /// Where replicas were found.
     pub moves: Moves,
+    /// Long commands whose fragments are not all in the log.
+    pub long_commands: Begun,
     /// What clients have asked for that do not wait for answers: each of them is one.
     pub bursts: Vec<Vec<u32>>,
     /// What was reached.
@@ -205,6 +208,7 @@ impl World {
             checks: Checks::default(),
             lives: Lives::default(),
             moves: Moves::default(),
+            long_commands: Begun::default(),
             bursts: Vec::new(),
             counts: Counts::default(),
             armed: Vec::new(),
