@@ -91,7 +91,7 @@ pub enum AdminRequest {
     Report(oneshot::Sender<Report>),
     /// Change the members (leader only).
     ChangeMembers(MemberChange, oneshot::Sender<Result<(), AdminError>>),
-    /// Hand leadership over (leader only); `None` chooses the most up-to-date voter.
+    /// Transfer leadership (leader only); `None` chooses the most up-to-date voter.
     Transfer(Option<ReplicaId>, oneshot::Sender<Result<(), AdminError>>),
     /// Change how much memory the items may take (leader only).
     ChangeMemory(MemoryChange, oneshot::Sender<Result<(), AdminError>>),

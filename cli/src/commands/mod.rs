@@ -58,7 +58,7 @@ enum Command {
     Top(top::Arguments),
     /// List, add, promote or remove members
     Member(member::Arguments),
-    /// Hand leadership over
+    /// Transfer leadership
     Transfer(transfer::Arguments),
     /// Take a snapshot now, so that the log can be cut
     Snapshot(snapshot::Arguments),

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-/// Runs until SIGTERM or SIGINT, then finishes what it began, hands leadership over and exits with 0. `-h`
+/// Runs until SIGTERM or SIGINT, then finishes what it began, transfers leadership and exits with 0. `-h`
 /// shows the options that most servers need, `--help` all of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

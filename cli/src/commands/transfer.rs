@@ -24,7 +24,7 @@ pub struct Arguments {
     target: Target,
 }
 
-/// Hands leadership over and waits until someone leads.
+/// Transfers leadership and waits until someone leads.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(leader) = ClusterView::gather(&arguments.target)?.leader()
         && arguments.to == Some(leader.id)

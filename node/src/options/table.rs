@@ -513,8 +513,8 @@ const BEHIND_PLANES: &[Spec] = &[
         name: "drain-timeout-ms",
         kind: number(0, 600_000, "ms"),
         unset: Unset::Value("5000"),
-        help: "How long a stopping replica may take to finish what is under way and to hand leadership \
-               over.",
+        help: "How long a stopping replica may take to finish what is under way and to transfer \
+               leadership.",
     },
     Spec {
         name: "log-level",

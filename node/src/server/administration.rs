@@ -1,4 +1,4 @@
-//! Requests of people: change members, hand leadership over, take a snapshot, hash the state.
+//! Requests of people: change members, transfer leadership, take a snapshot, hash the state.
 use super::Server;
 use super::service::Service;
 use crate::admin::{AdminError, AdminRequest};

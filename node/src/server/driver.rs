@@ -125,7 +125,7 @@ impl<S: Service> Driver for Server<S> {
     }
 
     fn note_transfer_for_room(&mut self) {
-        tracing::warn!("the disk takes no writes: handing leadership over");
+        tracing::warn!("the disk takes no writes: transferring leadership");
     }
 
     fn begins_to_apply(&mut self) -> bool {

@@ -1,4 +1,4 @@
-//! Stopping without losing anything: answer what was taken on, hand leadership over, say goodbye.
+//! Stopping without losing anything: answer what was taken on, transfer leadership, say goodbye.
 use super::Server;
 use super::administration::Waiting;
 use super::core::Core;
@@ -57,7 +57,7 @@ impl<S: Service> Server<S> {
         }
         if !self.core.draining {
             self.core.draining = true;
-            tracing::info!("stopping: handing leadership over");
+            tracing::info!("stopping: transferring leadership");
             let ticket = self.core.group.next_ticket();
             self.upkeep.waiting.insert(ticket, Waiting::Drain);
             self.core.group.step(Input::Transfer(ticket, None));

@@ -9,7 +9,7 @@ use quorumwire_cluster_tests::network::Machine::Replica;
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::workload::{Load, Running};
 
-/// How often leadership is handed over, and members changed, under load.
+/// How often leadership is transferred, and members changed, under load.
 const ROUNDS: u16 = 5;
 
 const ALL: [u16; 3] = [0, 1, 2];

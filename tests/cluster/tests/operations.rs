@@ -12,13 +12,13 @@ use quorumwire_cluster_tests::status::page;
 use quorumwire_cluster_tests::workload::{Load, Running};
 use serde_json::Value;
 
-/// Handing leadership over takes no election timeout, but two cores shared by everything take theirs.
+/// Transferring leadership takes no election timeout, but two cores shared by everything take theirs.
 const HAND_OVER_MAX: Duration = Duration::from_secs(2);
 /// How long somebody at a terminal waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 #[test]
-fn sigterm_hands_leadership_over_and_exits_cleanly() {
+fn sigterm_transfers_leadership_and_exits_cleanly() {
     let seed = seed();
     run_started(Plan::new(3, Durability::Sync), |cluster| {
         let load = Running::start(Load::modest("term"), &cluster.targets(), seed);
