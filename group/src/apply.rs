@@ -187,7 +187,12 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     pub fn begin_snapshot(&mut self) -> Option<SnapshotMeta> {
         let last_index = self.applied;
         let last_term = self.replica.term_at(last_index)?;
-        if last_index == Index(0) || !self.store.may_freeze() {
+        if last_index == Index(0) {
+            return None;
+        }
+        if !self.store.may_freeze() {
+            // Consensus asks once. So it is due from now on, and is tried again.
+            self.bytes_since_snapshot = u64::MAX / 2;
             return None;
         }
         let (membership_index, membership) = self.replica.membership_at(last_index);

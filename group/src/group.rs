@@ -7,6 +7,7 @@ use crate::peers::Peers;
 use crate::plane::Plane;
 use crate::proposals::{Proposal, Proposals, Settlement};
 use crate::requester::Requester;
+use crate::term_keys::TermKeys;
 use crate::waiting::Reads;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
@@ -37,6 +38,8 @@ pub struct Group<S, O: Requester, P: DataPlane + ?Sized> {
     pub store: Box<Sessions<S>>,
     /// Where the common case runs in fast terms; none: there are only software terms.
     pub plane: Option<Plane<O, P>>,
+    /// Its keys of fast terms; none: replicas agree on none.
+    pub term_keys: Option<TermKeys>,
     /// The clock as whoever drives this has last read it: after bytes were read from sockets and before they
     /// are judged.
     pub now: Now,
@@ -137,6 +140,7 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
             replica,
             store,
             plane: None,
+            term_keys: None,
             now,
             wall: WallClock::read(now, wall),
             peers: Peers::default(),

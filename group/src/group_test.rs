@@ -210,6 +210,24 @@ fn an_occupied_application_is_given_no_command_and_asked_for_no_snapshot() {
     assert_eq!(snapshot.last_index, group.applied);
 }
 
+/// Consensus asks once, and somebody who needs one may wait for it.
+#[test]
+fn a_snapshot_that_an_occupied_application_did_not_give_is_due_until_it_does() {
+    let mut group = leader();
+    write(&mut group, 1, b"one");
+    carry_out(&mut group);
+    apply_all(&mut group);
+    group.store.inner_mut().is_occupied = true;
+    assert!(group.begin_snapshot().is_none());
+    group.store.inner_mut().is_occupied = false;
+    write(&mut group, 2, b"two");
+    carry_out(&mut group);
+    apply_all(&mut group);
+    assert!(group.bytes_since_snapshot > 1 << 60, "more than any limit");
+    assert!(group.begin_snapshot().is_some());
+    assert_eq!(group.bytes_since_snapshot, 0);
+}
+
 #[test]
 fn without_leadership_or_room_on_the_disk_nothing_is_written() {
     let mut group = one_of(2, 0);

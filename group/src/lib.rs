@@ -22,6 +22,8 @@
 //! | `log_time` | the log's time as a leader tells it |
 //! | `plane` | the data plane as its group sees it: what waits for it, what it has brought |
 //! | `plane_turn` | what the plane has goes to consensus, what clients want goes into the plane |
+//! | `term_keys` | the keys that planes sign with, one for each fast term |
+//! | `key_agreement` | whom they are told to, and when the plane is engaged with which |
 //! | `proposals` | who waits for a write, from when it has a place in the log until that place is settled |
 //!
 //! Generic over `S`, the state machine; `O`, where an answer goes (to a connection, to another replica, to a
@@ -36,6 +38,7 @@ mod effects;
 mod forwarding;
 mod forwards;
 mod group;
+mod key_agreement;
 mod log_time;
 mod mutants;
 mod order;
@@ -48,6 +51,7 @@ mod reads;
 mod requester;
 mod row;
 mod sending;
+mod term_keys;
 mod waiting;
 
 pub use apply::{AppliedCommand, Split, apply, commands_of};
@@ -63,6 +67,7 @@ pub use forwards::{
     Forward, ForwardCounters, ForwardResult, Forwards, LateRequest, REQUEST_TIMEOUT,
 };
 pub use group::{Gate, Group, SubmitOutcome, TRANSFER_FULL_INTERVAL};
+pub use key_agreement::BegunKey;
 pub use order::{BeginRead, ReadState};
 pub use passed_on::{AnswerKind, ForwardKind, GroupMessage, PassedOn};
 pub use peers::{DroppedMessages, PeerConnection, Peers, QUEUE_BYTES_MAX};
@@ -73,4 +78,5 @@ pub use plane::{
 pub use proposals::{Proposal, Proposals, Settlement};
 pub use requester::{AnswerTo, Follower, PlaneClient, RequestId, Requester};
 pub use row::{FirstRead, Ordered, Row};
+pub use term_keys::{Draw, KeyRefusal, Known, TERM_KEY_BYTES, TermKey, TermKeys};
 pub use waiting::{FollowerRead, ReadCounters, Reader, Reads};

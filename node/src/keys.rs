@@ -1,6 +1,6 @@
 //! The cluster's secret file, and the keys of the data planes that are made from it. Talks to nobody: the
 //! file is the same on all replicas because an operator put it there. Replicas that speak TLS take only the
-//! clients' keys out of it (see `server/term_keys.rs`).
+//! clients' keys out of it (see `group/src/term_keys.rs`).
 //!
 //! A rotation takes three steps, each done on every replica before the next: *add* (packets under the
 //! new key are accepted), *use* (they are sent), *remove* (the old key is no longer accepted).

@@ -356,6 +356,12 @@ impl Checks {
         }
     }
 
+    /// For whom planes were engaged in this term.
+    #[must_use]
+    pub fn fast_leader(&self, term: Term) -> Option<Peer> {
+        self.fast_leaders.get(&term).copied()
+    }
+
     /// I11: a plane acknowledges nothing of a term once its replica has taken part in a later one; and
     /// nothing that its replica could lose.
     pub fn plane_promises(&mut self, machine: &Machine, header: &Header) {

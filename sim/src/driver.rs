@@ -116,6 +116,7 @@ impl Driver for Host<'_> {
         if let Body::Engaged { engaged: true, .. } = message.body {
             self.world.counts.see("straggler joined");
         }
+        self.world.tell_key(self.machine, to, &message);
         self.world
             .send(self.machine, to, Saying::Consensus(message));
     }

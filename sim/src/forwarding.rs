@@ -159,7 +159,7 @@ impl World {
                     let attachment: Bytes = attachment.concat().into();
                     self.send(machine, to, Saying::PassedOn(Box::new(message), attachment));
                 }
-                Effect::SendKey { .. } => panic!("keys do not come from the group"),
+                Effect::SendKey { to, message } => self.send_key(machine, to, message),
             }
         }
     }

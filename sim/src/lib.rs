@@ -50,5 +50,6 @@ pub mod spelling;
 mod starve;
 mod state;
 mod strike;
+mod term_keys;
 mod turn;
 pub mod world;

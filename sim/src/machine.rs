@@ -13,11 +13,12 @@ use crate::state::State;
 use quorumwire_control::{
     Config, Message, Now, Peer, PersistedState, Promise, Replica, SnapshotMeta, Ticket,
 };
-use quorumwire_group::{AnswerTo, Follower, PassedOn, PlaneClient, Requester};
+use quorumwire_group::{AnswerTo, Follower, PassedOn, PlaneClient, Requester, TermKeys};
 use quorumwire_interfaces::{Frozen, GroupId, Incarnation, Index, Lineage, ReplicaId, Term};
 use quorumwire_sessions::Sessions;
 use quorumwire_storage::{self as storage, FaultyDisk, MemoryDisk, OpenFolder, Snapshots};
 use quorumwire_wire::SnapshotHead;
+use quorumwire_wire::peer::PeerMessage;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,6 +139,8 @@ pub enum Arrival {
     Down(Peer),
     /// A message of another replica.
     Message(Peer, Message),
+    /// Another replica's key of a fast term.
+    Key(Peer, Box<PeerMessage>),
     /// What another replica says about a request that was passed on.
     PassedOn(Peer, PassedOn),
     /// A client's operation, by number.
@@ -419,10 +422,15 @@ impl Machine {
         let mut group = Group::new(id, replica, Box::default(), now, self.wall(time));
         group.begin_from(store, snapshot);
         let lineage = group.replica.lineage_in_log();
+        let keys = self.agreed_keys(settings);
         group.plane = plane.map(|mut plane| {
             plane.data_plane_mut().set_lineage(lineage);
+            if let Some(keys) = &keys {
+                plane.data_plane_mut().agree(keys.pair());
+            }
             plane
         });
+        group.term_keys = keys;
         group.store.inner_mut().is_older = is_older;
         // Numbers begin anew: what tells the requests of two processes apart is the process.
         group.forwards.begin(u64::from(self.run) + 1, 0);
@@ -563,6 +571,12 @@ impl Machine {
             Some(process) => process.group.plane.as_mut(),
             None => self.orphan.as_mut(),
         }
+    }
+
+    /// As in the node: drawn at every start, where replicas agree on keys.
+    fn agreed_keys(&self, settings: &Settings) -> Option<TermKeys> {
+        let agrees = self.has_plane && settings.agrees_on_keys();
+        agrees.then(|| TermKeys::new(settings.key_drawn((self.peer.id.0, self.run), 0)))
     }
 
     fn new_plane(&self, settings: &Settings) -> Result<Option<Plane>, String> {

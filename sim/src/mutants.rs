@@ -16,8 +16,10 @@ pub const SEEDS_MAX_NOTICED: u64 = 100;
 const GROUP: &[&str] = &[
     "answer-of-another-entry",
     "answer-of-another-process",
+    "key-of-any-term",
     "late-tick-is-given-up",
     "late-write-is-taken",
+    "one-key-for-all-terms",
     "read-before-applied",
     "read-follows-leadership",
     "read-overtakes-writes",

@@ -7,7 +7,7 @@ use crate::random::Random;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Body, Message, Peer};
 use quorumwire_group::GroupMessage;
-use quorumwire_wire::peer::PeerMessage;
+use quorumwire_wire::peer::{PeerMessage, peer_message};
 use quorumwire_wire::prost::Message as _;
 use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, RECORD_HEADER_BYTES, encode_frame};
 
@@ -21,6 +21,8 @@ const AS_BYTES_ONE_IN: u64 = 32;
 pub enum Saying {
     /// Its consensus does.
     Consensus(Message),
+    /// Its key of a fast term.
+    Key(Box<PeerMessage>),
     /// About a request that was passed on.
     PassedOn(Box<PeerMessage>, Bytes),
 }
@@ -203,20 +205,27 @@ impl Network {
         // Consensus lives with worse than a connection does to it. All else counts on what a connection
         // keeps: no message comes twice, and none before one that was sent earlier. It may be lost where a
         // cut is over before the connection ends.
+        let is_key = matches!(envelope.message, Saying::Key(_));
+        if is_key {
+            delay = self.delay.0; // as on a connection, unless the weather has it otherwise
+        }
         let is_kept = matches!(envelope.message, Saying::PassedOn(..));
         for place in 0..self.weather.len() {
             match self.weather[place].1 {
                 NetworkFault::Loss { .. } | NetworkFault::Repeat { .. } if is_kept => {}
                 NetworkFault::Loss { permille } if random.permille(u64::from(permille)) => {
                     counts.hit(Class::F1Loss);
+                    see_if(is_key, "key lost", counts);
                     return fate;
                 }
                 NetworkFault::Repeat { permille, late } if random.permille(u64::from(permille)) => {
                     counts.hit(Class::F2Repeat);
+                    see_if(is_key, "key repeated", counts);
                     again = Some(random.below(late));
                 }
                 NetworkFault::Late { permille, late } if random.permille(u64::from(permille)) => {
                     counts.hit(Class::F3Late);
+                    see_if(is_key, "key late", counts);
                     delay += random.below(late);
                 }
                 NetworkFault::Loss { .. }
@@ -317,8 +326,15 @@ impl Network {
         counts.hit(class);
         let heard = from_frame(frame.freeze());
         heard.is_some_and(|(message, attachment)| {
-            GroupMessage::from_proto(message, attachment).is_ok()
+            let is_key = matches!(message.body, Some(peer_message::Body::FastTermKey(_)));
+            is_key || GroupMessage::from_proto(message, attachment).is_ok()
         })
+    }
+}
+
+fn see_if(is_seen: bool, what: &'static str, counts: &mut Counts) {
+    if is_seen {
+        counts.see(what);
     }
 }
 
@@ -337,6 +353,7 @@ fn is_append_of_records(message: &Saying) -> bool {
 fn to_frame(message: &Saying) -> BytesMut {
     let (meta, attachment) = match message {
         Saying::Consensus(message) => message.to_proto(GROUP),
+        Saying::Key(message) => (PeerMessage::clone(message), Vec::new()),
         Saying::PassedOn(message, attachment) => {
             (PeerMessage::clone(message), vec![attachment.clone()])
         }
@@ -363,6 +380,7 @@ fn survives_as_bytes(message: &Saying) -> bool {
         return false;
     };
     let message = match message {
+        Saying::Key(sent) => return meta == **sent && attachment.is_empty(),
         Saying::PassedOn(sent, attached) => return meta == **sent && attachment == *attached,
         Saying::Consensus(message) => message,
     };

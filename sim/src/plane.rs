@@ -60,6 +60,8 @@ pub struct SimulatedPlane {
     pub was_full: bool,
     /// Its keys, as those of the secret file.
     files: PlaneKeys,
+    /// What replicas sign with in place of that, where they agree on keys.
+    agreed: Option<PlaneKeyPair>,
     /// The cluster that clients' keys are for.
     lineage: Lineage,
     held: bool,
@@ -244,6 +246,7 @@ pub fn new(
         questions: Vec::new(),
         was_full: false,
         files: keys(settings.seed, stage),
+        agreed: None,
         lineage: Lineage::default(),
         held,
         start_index: Index(0),
@@ -317,9 +320,21 @@ impl SimulatedPlane {
     fn give_keys(&mut self) {
         let clients = lineage::keys_of(&self.files.clients, self.lineage);
         self.engine.set_keys(&PlaneKeys {
+            cluster: self.agreed.unwrap_or(self.files.cluster),
             clients,
-            ..self.files
         });
+    }
+
+    /// Replicas sign with this from now on.
+    pub fn agree(&mut self, between_replicas: PlaneKeyPair) {
+        self.agreed = Some(between_replicas);
+        self.give_keys();
+    }
+
+    /// What they sign with, where they agree on keys.
+    #[must_use]
+    pub const fn agreed(&self) -> Option<&PlaneKeyPair> {
+        self.agreed.as_ref()
     }
 
     /// Whether it moves the log.

@@ -55,11 +55,15 @@ impl World {
         let old_term = said
             .map(|header| header.term)
             .filter(|term| *term < plane.term().0 && plane.is_engaged());
-        // Only what must move nothing is compared.
-        let before = (spoiled || old_term.is_some()).then(|| plane.registers());
+        // Only what must move nothing is compared, and what may only with a key.
+        let needs_key = from < CLIENTS_FROM && plane.is_engaged() && plane.agreed().is_some();
+        let before = (spoiled || old_term.is_some() || needs_key).then(|| plane.registers());
         plane.receive(from, bytes);
-        if let Some(before) = before {
-            let moved = before != plane.registers();
+        let moved = before.is_some_and(|before| before != plane.registers());
+        if moved && needs_key {
+            self.judge_part(machine);
+        }
+        if spoiled || old_term.is_some() {
             self.checks.require(!moved, || match old_term {
                 Some(term) if !spoiled => {
                     format!("I11: the plane of {peer:?} heeds a datagram of term {term}")
@@ -251,6 +255,7 @@ impl World {
 
     /// Consensus wants the plane to run.
     pub fn engage_plane(&mut self, machine: usize, engage: &Engage) {
+        let has_key = self.begin_key(machine, engage);
         let it = &mut self.machines[machine];
         let refuses = it.plane_refuses_until > self.now;
         let Some(process) = &mut it.process else {
@@ -259,8 +264,13 @@ impl World {
         let term = engage.term;
         let engaged = process.group.plane.as_mut().is_some_and(|plane| {
             plane.data_plane_mut().refuses = refuses;
-            plane.engage(engage).is_ok()
+            has_key && plane.engage(engage).is_ok()
         });
+        if engaged {
+            self.judge_part(machine);
+        } else {
+            self.end_key(machine);
+        }
         let leads = engage.me == engage.leader;
         self.step(machine, Input::Engaged { term, engaged });
         if refuses {
@@ -288,6 +298,7 @@ impl World {
         }
         self.reached(machine, Moment::Leaving);
         self.die_if_doomed(machine);
+        self.end_key(machine);
         if self.plan.settings.slow_fence {
             let wait = self.random.between(10, 5_000) * MICROSECOND;
             self.plan_fence(machine, wait);

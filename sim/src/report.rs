@@ -8,6 +8,7 @@ use crate::plane_turn::left_word;
 use crate::queue::{Nanos, SECOND};
 use crate::run::Verdict;
 use crate::spelling;
+use crate::term_keys;
 use quorumwire_control::LeaveReason;
 use std::fmt::Write as _;
 
@@ -160,6 +161,7 @@ impl Report {
         let spelled = spelling::OUTCOMES.into_iter();
         let all = OUTCOMES.iter().copied().chain(spelled);
         let all = all.chain(outcomes::OUTCOMES).chain(long_values::OUTCOMES);
+        let all = all.chain(term_keys::OUTCOMES);
         let all = all.chain(moments).chain(left);
         let unseen = all.filter(|name| !self.counts.seen.contains_key(name));
         let after = self.counts.never_left_after().into_iter();

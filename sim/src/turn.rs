@@ -88,6 +88,7 @@ impl World {
                         group.step(Input::Message { from, message });
                     });
                 }
+                Arrival::Key(from, message) => self.take_key(machine, from, &message),
                 Arrival::PassedOn(from, message) => self.take_passed_on(machine, from, message),
                 Arrival::Request(_)
                 | Arrival::Flood(_)
@@ -124,6 +125,7 @@ impl World {
                 | Arrival::Up(..)
                 | Arrival::Down(_)
                 | Arrival::Message(..)
+                | Arrival::Key(..)
                 | Arrival::PassedOn(..) => {}
             }
         }

@@ -16,6 +16,7 @@ use crate::plane_clients::PlaneClient;
 use crate::queue::{MILLISECOND, Nanos, Queue, SECOND};
 use crate::random::{Random, mix};
 use crate::sever::SeversWhenRead;
+use crate::term_keys::KeyJudge;
 use quorumwire_control::{Message, Peer};
 use quorumwire_group::GroupMessage;
 use quorumwire_interfaces::{Index, ReplicaId};
@@ -120,6 +121,10 @@ pub struct World {
     pub datagrams: Datagrams,
     /// Stage of the newest keys.
     pub key_stage: u64,
+    /// Keys of fast terms that were drawn.
+    pub keys_drawn: u64,
+    /// What is judged of them.
+    pub key_judge: KeyJudge,
     /// The clients.
     pub clients: Vec<Client>,
     /// Clients that ask planes.
@@ -200,6 +205,8 @@ impl World {
             network: Network::new(machines.len(), settings.delay),
             datagrams: Datagrams::default(),
             key_stage: 0,
+            keys_drawn: 0,
+            key_judge: KeyJudge::default(),
             clients: vec![Client::default(); usize::from(settings.clients)],
             plane_clients: Vec::new(),
             voted_alone: BTreeSet::new(),
@@ -349,22 +356,29 @@ impl World {
         let machine = usize::from(to.id.0);
         let summary = match &message {
             Saying::Consensus(message) => summary(message) ^ message.term.0 << 16,
+            Saying::Key(message) => 0xd ^ message.term << 16,
             Saying::PassedOn(_, bytes) => 0xc ^ (bytes.len() as u64) << 8,
         };
         self.hash = mix(self.hash ^ u64::from(from.id.0) << 8 ^ summary);
         if self.machines[machine].peer != to {
+            if matches!(message, Saying::Key(_)) {
+                self.counts.see("key for a life that is over");
+            }
             return; // for another life
         }
         if self.loud && self.machines[machine].process.is_some() {
             let said = match &message {
                 Saying::Consensus(message) => crate::show::message(message),
-                Saying::PassedOn(message, _) => format!("{:?}", message.body),
+                Saying::Key(message) | Saying::PassedOn(message, _) => {
+                    format!("{:?}", message.body)
+                }
             };
             let line = format!("hears {}: {said}", from.id.0);
             self.say(machine, &line);
         }
         match message {
             Saying::Consensus(message) => self.arrive(machine, Arrival::Message(from, message)),
+            Saying::Key(message) => self.arrive(machine, Arrival::Key(from, message)),
             Saying::PassedOn(message, bytes) => match GroupMessage::from_proto(*message, bytes) {
                 Ok(GroupMessage::PassedOn(it)) => self.arrive(machine, Arrival::PassedOn(from, it)),
                 other => panic!("a request passed on is read as {other:?}"),

@@ -10,7 +10,6 @@ use super::member_history::MemberHistory;
 use super::origin::{Group, Origin};
 use super::plane::Hosting;
 use super::route_outcome::RouteOutcome;
-use super::term_keys::TermKeys;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Now, Peer, Replica};
 use quorumwire_group::{AnswerTo, ForwardKind, Requester as _, SubmitOutcome, put_in_session};
@@ -37,8 +36,6 @@ pub struct Core<S: Hosted> {
     pub hellos: Hellos,
     /// What this server keeps of the group's plane, if it has one.
     pub hosting: Option<Hosting>,
-    /// The keys of fast terms, where replicas agree on them; else the plane's all come from the secret file.
-    pub term_keys: Option<TermKeys>,
     /// Where clients of the native protocol connect here.
     pub native_address: String,
     pub refuse_on_follower: bool,
@@ -60,7 +57,6 @@ impl<S: Hosted> Core<S> {
             journal,
             hellos: Hellos::default(),
             hosting: None,
-            term_keys: None,
             native_address: String::new(),
             refuse_on_follower: false,
             history: MemberHistory::default(),

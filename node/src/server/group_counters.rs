@@ -1,5 +1,5 @@
 //! What is counted of one replicated group on this replica.
-use super::term_keys::TermKeyCounters;
+use super::key_counters::TermKeyCounters;
 use crate::report::Durations;
 use quorumwire_interfaces::counters;
 

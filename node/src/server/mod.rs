@@ -31,6 +31,7 @@ mod how_far;
 mod in_flight;
 mod journal;
 mod key_agreement;
+mod key_counters;
 mod kv;
 mod last_commit;
 mod left_out;
@@ -61,7 +62,6 @@ mod start;
 mod stream;
 mod take_on;
 mod take_outcome;
-mod term_keys;
 mod unexpected_tls;
 mod whole_files;
 

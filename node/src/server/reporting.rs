@@ -195,7 +195,7 @@ impl<S: Service> Server<S> {
             fast: status.fast_counters,
             log: core.journal.counters(),
             links,
-            agrees_on_keys: core.term_keys.is_some(),
+            agrees_on_keys: core.group.term_keys.is_some(),
             plane: plane.map(|(plane, hosting)| (plane.counters(), hosting.questions())),
             turns: self.budget.cut(),
             event_loop: self.counters.clone(),

@@ -18,11 +18,10 @@ use super::kv::KeyValue;
 use super::links::Links;
 use super::member_mark::mark_as_member;
 use super::plane::{Hosting, Plane};
-use super::random::{random_lineage, random_number};
+use super::random::{random_key, random_lineage, random_number};
 use super::remembered::{Memory, lock_folder, open_all};
 use super::service::{Native, Service};
 use super::snapshots;
-use super::term_keys::TermKeys;
 use super::{
     Addresses, DESCRIPTORS_MAX, HOUSEKEEPING_INTERVAL, Server, TOKEN_FIRST_CLIENT,
     TOKEN_FIRST_LINK, TOKEN_FIRST_LISTENER, TOKEN_PEERS, TOKEN_WAKE, clock, priority,
@@ -39,6 +38,7 @@ use anyhow::{Context, ensure};
 use mio::net::TcpListener;
 use mio::{Interest, Poll, Registry, Token, Waker};
 use quorumwire_control::{Config, Now, Peer, Promise, Replica};
+use quorumwire_group::TermKeys;
 use quorumwire_interfaces::{Application, GroupId, Incarnation};
 use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
 use quorumwire_wire::{Membership, peer};
@@ -468,7 +468,7 @@ impl<S: Service> Joining<S> {
             core.group.plane = Some(plane);
             core.hosting = Some(hosting);
         }
-        core.term_keys = self.keys;
+        core.group.term_keys = self.keys;
         core.history = memory.past.member_history();
         addresses
             .native_of(self.place)
@@ -571,7 +571,8 @@ fn config<A>(
 /// the secret file, which whoever has it can sign with, too.
 fn agree_on_keys(options: &ServerOptions) -> anyhow::Result<Option<TermKeys>> {
     let agrees = options.peer_tls.is_some() && options.plane != PlaneChoice::None;
-    agrees.then(TermKeys::new).transpose()
+    let keys = || random_key().map(TermKeys::new);
+    agrees.then(keys).transpose()
 }
 
 fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {

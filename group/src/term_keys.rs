@@ -1,7 +1,7 @@
 //! The keys that sign what data planes of replicas say to each other, where replicas know each other by TLS:
 //! one for each fast term, drawn by whoever stands for election in it, told to those that it asks to engage,
 //! and written nowhere. Where they do not speak TLS, those keys come from the secret file and nothing here is
-//! used.
+//! used. Whoever drives the group draws them; here they are opaque.
 //!
 //! # Which key a plane has
 //! The plane has a fast term's key only while it is engaged in that term, and it is engaged only with the key
@@ -9,23 +9,22 @@
 //! has a key that nobody else knows, so nothing that claims to come from a replica is taken. A fast term is
 //! left before members are changed, so a key is known to members of its own term only, and opens nothing
 //! after it.
-use crate::keys::KEY_BYTES;
+use crate::mutants::mutant;
 use quorumwire_control::Peer;
-use quorumwire_interfaces::{PlaneKeyPair, ReplicaId, Term, counters, counters_by};
+use quorumwire_interfaces::{PlaneKeyPair, ReplicaId, Term};
 use quorumwire_wire::Membership;
 use std::collections::BTreeMap;
+use std::fmt;
+
+/// Bytes of a key.
+pub const TERM_KEY_BYTES: usize = 16;
 
 /// A key. It has no `Debug`, so that no log can show it.
 #[derive(Clone, Copy, Eq, PartialEq)]
-pub struct TermKey(pub [u8; KEY_BYTES]);
+pub struct TermKey(pub [u8; TERM_KEY_BYTES]);
 
-impl TermKey {
-    fn draw() -> anyhow::Result<Self> {
-        let mut bytes = [0; KEY_BYTES];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(bytes))
-    }
-}
+/// Makes a key that nobody can guess.
+pub type Draw<'a, E> = &'a mut dyn FnMut() -> Result<TermKey, E>;
 
 /// Why a key that somebody sent was not kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,47 +41,14 @@ pub enum KeyRefusal {
     NotLeader,
 }
 
-counters_by! {
-    /// Keys that were not kept, by reason.
-    #[derive(Clone, Copy, Debug, Default)]
-    pub struct KeyRefusals: KeyRefusal {
-        /// Keys of fast terms dropped because no data plane runs here
-        Unexpected: "fast_term_keys_dropped_unexpected",
-        /// Keys of fast terms dropped because they have not the length of a key
-        Malformed: "fast_term_keys_dropped_malformed",
-        /// Keys of fast terms dropped because their sender does not vote in this life
-        Stranger: "fast_term_keys_dropped_stranger",
-        /// Keys of fast terms dropped because their term is over
-        OldTerm: "fast_term_keys_dropped_old_term",
-        /// Keys of fast terms dropped because another replica leads that term
-        NotLeader: "fast_term_keys_dropped_not_leader",
-    }
-}
-
-counters! {
-    /// What has become of keys since the start.
-    #[derive(Clone, Copy, Debug, Default)]
-    pub struct TermKeyCounters {
-        /// Keys that this replica drew for fast terms which it led or stood for
-        pub drawn: "fast_term_keys_drawn",
-        /// Keys of fast terms sent to replicas that were asked to engage
-        pub sent: "fast_term_keys_sent",
-        /// Keys of fast terms received from leaders and candidates
-        pub kept: "fast_term_keys_kept",
-        /// Times that the data plane was not engaged because its leader's key had not come
-        pub missing: "fast_term_keys_missing",
-    }
-    with {
-        pub dropped: KeyRefusals,
-    }
-}
-
 /// What this replica knows of the others when a key comes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
+    /// The term it is in.
     pub term: Term,
     /// Who leads that term, if it is known.
     pub leader: Option<ReplicaId>,
+    /// Who votes.
     pub membership: &'a Membership,
 }
 
@@ -105,17 +71,28 @@ pub struct TermKeys {
     running: Option<(Term, TermKey)>,
 }
 
+impl fmt::Debug for TermKeys {
+    /// Shows no key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let running = self.running.map(|(term, _)| term);
+        write!(f, "keys of fast terms, of which {running:?} runs")
+    }
+}
+
 impl TermKeys {
-    pub fn new() -> anyhow::Result<Self> {
-        Ok(Self {
-            nobodys: TermKey::draw()?,
+    /// Of a replica that has just started, with a key that it says to nobody.
+    #[must_use]
+    pub const fn new(nobodys: TermKey) -> Self {
+        Self {
+            nobodys,
             drawn: None,
             given: BTreeMap::new(),
             running: None,
-        })
+        }
     }
 
     /// What the plane signs and checks with now.
+    #[must_use]
     pub fn pair(&self) -> PlaneKeyPair {
         let (term, key) = self.running.unwrap_or((Term(0), self.nobodys));
         PlaneKeyPair {
@@ -127,16 +104,25 @@ impl TermKeys {
 
     /// The key of a term that this replica stands for or leads, always the same in one term; whether it was
     /// just drawn.
-    pub fn own(&mut self, term: Term) -> anyhow::Result<(TermKey, bool)> {
-        if let Some((_, key)) = self.drawn.filter(|(drawn, _)| *drawn == term) {
+    ///
+    /// # Errors
+    ///
+    /// Those of `draw`.
+    pub fn own<E>(&mut self, term: Term, draw: Draw<'_, E>) -> Result<(TermKey, bool), E> {
+        let is_its = |drawn: Term| drawn == term || mutant("one-key-for-all-terms");
+        if let Some((_, key)) = self.drawn.filter(|(drawn, _)| is_its(*drawn)) {
             return Ok((key, false));
         }
-        let key = TermKey::draw()?;
+        let key = draw()?;
         self.drawn = Some((term, key));
         Ok((key, true))
     }
 
     /// Keeps what another replica has sent, for the case that it leads that term.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not kept.
     pub fn take(
         &mut self,
         (from, term): (Peer, Term),
@@ -166,7 +152,8 @@ impl TermKeys {
     /// only then it may be.
     pub fn begin(&mut self, term: Term, leader: Peer) -> bool {
         let given = self.given.get(&leader.id);
-        let is_its = given.is_some_and(|given| given.from == leader && given.term == term);
+        let is_of_term = |given: &ReceivedKey| given.term == term || mutant("key-of-any-term");
+        let is_its = given.is_some_and(|given| given.from == leader && is_of_term(given));
         // It is used once: who asks again, also in the same term, sends its key again.
         let used = is_its.then(|| self.given.remove(&leader.id)).flatten();
         self.running = used.map(|used| (term, used.key));
@@ -175,8 +162,12 @@ impl TermKeys {
     }
 
     /// The same for a plane that is to lead; whether its key had to be drawn.
-    pub fn begin_own(&mut self, term: Term) -> anyhow::Result<bool> {
-        let (key, is_new) = self.own(term)?;
+    ///
+    /// # Errors
+    ///
+    /// Those of `draw`.
+    pub fn begin_own<E>(&mut self, term: Term, draw: Draw<'_, E>) -> Result<bool, E> {
+        let (key, is_new) = self.own(term, draw)?;
         self.running = Some((term, key));
         self.forget_below(term);
         Ok(is_new)
@@ -187,7 +178,8 @@ impl TermKeys {
         if let Some((term, _)) = self.running.take() {
             self.forget_below(term);
             // Nobody leads a term's fast part twice.
-            self.drawn.take_if(|(drawn, _)| *drawn <= term);
+            self.drawn
+                .take_if(|(drawn, _)| *drawn <= term && !mutant("one-key-for-all-terms"));
         }
     }
 
@@ -201,7 +193,3 @@ impl TermKeys {
 #[cfg(test)]
 #[path = "term_keys_test.rs"]
 mod tests;
-
-#[cfg(test)]
-#[path = "earlier_life_test.rs"]
-mod earlier_life;
