@@ -1,6 +1,6 @@
-//! Keys of fast terms: who agrees on them, what a process does with them, and what is judged. All that decides
-//! is the group's. A key travels as a message of its own, and unlike on the product's connections it may be
-//! lost, come twice, or come after what asks to engage.
+//! Keys of fast terms: who agrees on them, what a process does with them, and what is judged. All that
+//! decides is the group's. A key travels as a message of its own, and unlike on the product's connections
+//! it may be lost, come twice, or come after what asks to engage.
 use crate::network::Saying;
 use crate::plan::Settings;
 use crate::plane::Plane;
@@ -20,14 +20,13 @@ const KEYS: u64 = 0x0007_e4e5;
 const SEEDS_PERMILLE: u64 = 700;
 
 /// What a run must have seen of them.
-pub const OUTCOMES: [&str; 9] = [
+pub const OUTCOMES: [&str; 8] = [
     "key drawn",
     "key for a life that is over",
     "key kept",
     "key late",
     "key lost",
     "key not kept: old term",
-    "key not kept: other leader",
     "key repeated",
     "plane not engaged: no key",
 ];
