@@ -68,8 +68,8 @@ impl Leading {
     }
 
     pub(crate) fn lease_usable(&self) -> bool {
-        let handing_over = self.transfer.is_some() || self.transfer_now_sent;
-        !handing_over || mutant("lease-kept-in-transfer")
+        let is_transferring = self.transfer.is_some() || self.transfer_now_sent;
+        !is_transferring || mutant("lease-kept-in-transfer")
     }
 
     pub(crate) fn progress_of(&mut self, peer: Peer) -> Option<&mut Progress> {
@@ -255,7 +255,7 @@ impl Replica {
             .collect();
         let hard_state = self.hard_state();
         self.persistence.give(hard_state, news, outputs);
-        self.hand_over(outputs);
+        self.go_on_with_transfer(outputs);
         self.leave_if_removed(outputs);
         self.engage_if_quiet(outputs);
     }

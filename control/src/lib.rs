@@ -308,7 +308,7 @@ impl Replica {
 
     /// Whether it leads and takes no writes, because another is to lead in its place.
     #[must_use]
-    pub fn is_handing_over(&self) -> bool {
+    pub fn is_transferring(&self) -> bool {
         self.leading
             .as_ref()
             .is_some_and(|it| it.transfer.is_some())

@@ -123,7 +123,7 @@ impl Replica {
     }
 
     /// Tells the target of a transfer to stand for election as soon as it holds the whole log.
-    pub(crate) fn hand_over(&mut self, outputs: &mut Vec<Output>) {
+    pub(crate) fn go_on_with_transfer(&mut self, outputs: &mut Vec<Output>) {
         let last_index = self.log.last_index();
         let Some(leading) = &mut self.leading else {
             return;

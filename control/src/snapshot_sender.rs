@@ -61,9 +61,9 @@ impl Replica {
         self.log.forget_some(upto);
     }
 
-    /// Leader: what those hold, or soon will, that catch up by a snapshot, the one that is furthest behind.
-    /// If much more was written meanwhile than the snapshot is long, the next one is the shorter way, and so
-    /// is it for those who fall behind without one.
+    /// Leader: how far the slowest of those has the log, or soon will, who catch up by a snapshot. If much
+    /// more was written meanwhile than the snapshot is long, the next snapshot is the shorter way. So it is
+    /// for those who fall behind without one.
     fn lacked_behind(&mut self) -> Option<Index> {
         let (base_index, old_bytes) = (self.log.base_index(), self.log.old_bytes() as u64);
         let needed_behind = self.log.needed_behind();

@@ -56,7 +56,7 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     /// same, there is no room for it.
     #[must_use]
     pub fn has_somewhere_to_go(&self) -> bool {
-        let takes_requests = self.leads() && !self.replica.is_handing_over();
+        let takes_requests = self.leads() && !self.replica.is_transferring();
         takes_requests || self.serving_leader().is_some()
     }
 

@@ -269,7 +269,7 @@ fn a_command_of_a_session_comes_as_it_was_passed_on_or_not_at_all() {
 
 /// Its clients wait for another leader: they have not sent too much.
 #[test]
-fn while_a_leader_hands_over_requests_have_nowhere_to_go() {
+fn while_leadership_is_transferred_requests_have_nowhere_to_go() {
     assert!(!one_of(2, 0).has_somewhere_to_go());
     let [mut leader, follower] = two();
     assert!(leader.has_somewhere_to_go() && follower.has_somewhere_to_go());

@@ -49,7 +49,8 @@ pub struct Machine {
     lives: u64,
     /// What the simulator knows to be on the disk.
     pub durable: Durable,
-    /// The clock: local time is `offset + gained + true time`, and since `slewed_at` faster by `ppm / 1e6`.
+    /// The clock: local time is `clock_offset` and what was gained beside the true time, and
+    /// since it was slewed last faster by `clock_ppm / 1e6`.
     pub clock_offset: Nanos,
     /// See `clock_offset`.
     pub clock_ppm: i64,

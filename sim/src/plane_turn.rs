@@ -1,4 +1,4 @@
-//! What a process does with its data plane, as the node does, and what datagrams do to planes. A plane
+//! When a process looks at its data plane, which its group drives, and what datagrams do to planes. A plane
 //! goes on while its process stands still, and in some seeds after that was killed.
 use crate::fault::{Class, Moment};
 use crate::machine::Arrival;

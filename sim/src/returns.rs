@@ -31,7 +31,7 @@ impl World {
         let burst = u32::try_from(self.bursts.len()).unwrap_or(u32::MAX);
         self.bursts.push(Vec::new());
         self.burst(follower, burst, requests);
-        self.hand_over(leader, None);
+        self.transfer(leader, None);
         let (then, back) = (now + lasts / 3, now + lasts / 2);
         self.queue
             .set(then, Event::Burst(follower, burst, requests));
@@ -43,7 +43,7 @@ impl World {
     pub fn leadership_comes_back(&mut self, to: usize) {
         let id = self.machines[to].peer.id;
         if let Some(leader) = self.leader().filter(|leader| *leader != to) {
-            self.hand_over(leader, Some(id));
+            self.transfer(leader, Some(id));
         }
     }
 
@@ -60,7 +60,7 @@ impl World {
         }
     }
 
-    fn hand_over(&mut self, machine: usize, to: Option<ReplicaId>) {
+    fn transfer(&mut self, machine: usize, to: Option<ReplicaId>) {
         self.drive(machine, |group| {
             let ticket = group.next_ticket();
             group.step(Input::Transfer(ticket, to));

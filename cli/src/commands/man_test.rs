@@ -1,4 +1,4 @@
-//! The manual pages say what the command line says. How they look, `tests/packaging.rs` asks groff.
+//! The manual pages say what the command line says. `cli/tests/binary/packaging.rs` has groff show them.
 use super::*;
 use quorumwire_node::options::TABLE;
 

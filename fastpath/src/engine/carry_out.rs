@@ -45,7 +45,7 @@ impl Engine<Memory> {
         let outcome = step::step(&mut self.register_store.registers, &header);
         self.counters.note(outcome.reason());
         if outcome.has(ACTION_TO_SOFTWARE) {
-            self.hand_over(&packet, outcome.reason(), sink);
+            self.give_to_host(&packet, outcome.reason(), sink);
         } else {
             self.carry_out(&packet, &outcome, outbox);
         }
@@ -101,7 +101,7 @@ impl<P: RegisterStore> Engine<P> {
     /// a client wants of the host is handed over, nothing moves.
     pub fn receive_passed(&mut self, from: SocketAddr, datagram: &[u8], sink: Sink<'_>) {
         if let Some(packet) = self.open(from, datagram, sink) {
-            self.hand_over(&packet, PacketReason::Off, sink);
+            self.give_to_host(&packet, PacketReason::Off, sink);
         }
     }
 
@@ -234,20 +234,20 @@ impl<P: RegisterStore> Engine<P> {
     }
 
     /// Tells the host of a packet that the step left to software, if it is one that software can use.
-    fn hand_over(&mut self, packet: &Packet<'_>, reason: PacketReason, sink: Sink<'_>) {
+    fn give_to_host(&mut self, packet: &Packet<'_>, reason: PacketReason, sink: Sink<'_>) {
         match packet.kind() {
             Some(Kind::Request) => {
                 let is_for_it = matches!(reason, PacketReason::Off | PacketReason::Malformed);
                 let is_a_clients =
                     || is_a_clients(&packet.header) || mutant("handed-over-though-no-clients");
                 if is_for_it && is_a_clients() {
-                    self.hand_over_request(packet, packet.from, packet.payload, sink);
+                    self.give_request_to_host(packet, packet.from, packet.payload, sink);
                 }
             }
             Some(Kind::Forward) => {
                 let is_for_it = reason == PacketReason::Off && !is_for_hosts_only(&packet.header);
                 if is_for_it && let Some((origin, payload)) = split_origin(packet.payload) {
-                    self.hand_over_request(packet, origin, payload, sink);
+                    self.give_request_to_host(packet, origin, payload, sink);
                 }
             }
             Some(Kind::Retransmit) => {
@@ -263,7 +263,7 @@ impl<P: RegisterStore> Engine<P> {
         }
     }
 
-    fn hand_over_request(
+    fn give_request_to_host(
         &mut self,
         packet: &Packet<'_>,
         from: SocketAddr,

@@ -125,8 +125,8 @@ impl Journal {
             );
         }
         let before = std::mem::replace(&mut self.health, health);
-        if before != self.health {
-            tell_change(&before, &self.health);
+        if let Some(news) = news_of(&before, &self.health) {
+            tell(news);
         }
         let persisted = writer.persisted();
         self.retry()?;
@@ -157,19 +157,38 @@ impl Journal {
     }
 }
 
-fn tell_change(before: &LogHealth, now: &LogHealth) {
-    match now {
-        LogHealth::Working if *before == LogHealth::NoDescriptor => {
-            tracing::info!("the log can open files again");
-        }
-        LogHealth::Working => tracing::info!("there is room on the disk again"),
-        LogHealth::DiskFull => {
+/// What is said of the log's health, once each time that it changes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum HealthNews {
+    DescriptorAgain,
+    RoomAgain,
+    DiskFull,
+    NoDescriptor,
+}
+
+fn news_of(before: &LogHealth, now: &LogHealth) -> Option<HealthNews> {
+    if before == now {
+        return None;
+    }
+    Some(match now {
+        LogHealth::Working if *before == LogHealth::NoDescriptor => HealthNews::DescriptorAgain,
+        LogHealth::Working => HealthNews::RoomAgain,
+        LogHealth::DiskFull => HealthNews::DiskFull,
+        LogHealth::NoDescriptor => HealthNews::NoDescriptor,
+        LogHealth::Failed(_) => return None, // said where it ends the process
+    })
+}
+
+fn tell(news: HealthNews) {
+    match news {
+        HealthNews::DescriptorAgain => tracing::info!("the log can open files again"),
+        HealthNews::RoomAgain => tracing::info!("there is room on the disk again"),
+        HealthNews::DiskFull => {
             tracing::error!("disk full: writes are refused until space returns");
         }
-        LogHealth::NoDescriptor => tracing::error!(
+        HealthNews::NoDescriptor => tracing::error!(
             "no file descriptor is left for the log: writes are refused until one is free"
         ),
-        LogHealth::Failed(_) => {} // said where it ends the process
     }
 }
 
@@ -181,6 +200,28 @@ mod tests {
     use quorumwire_storage::{MemoryDisk, OpenFolder, Settings, open};
     use quorumwire_wire::{Membership, RecordKind, SnapshotHead, begin_record, finish_record};
     use std::sync::{Arc, mpsc};
+
+    /// Otherwise a full disk would be told of in every turn.
+    #[test]
+    fn the_logs_health_is_told_when_it_changes() {
+        let [full, none] = [LogHealth::DiskFull, LogHealth::NoDescriptor];
+        let steps = [
+            (&LogHealth::Working, &LogHealth::Working, None),
+            (&LogHealth::Working, &full, Some(HealthNews::DiskFull)),
+            (&full, &full, None),
+            (&full, &LogHealth::Working, Some(HealthNews::RoomAgain)),
+            (&full, &none, Some(HealthNews::NoDescriptor)),
+            (&none, &none, None),
+            (
+                &none,
+                &LogHealth::Working,
+                Some(HealthNews::DescriptorAgain),
+            ),
+        ];
+        for (before, now, news) in steps {
+            assert_eq!(news_of(before, now), news, "{before:?}, then {now:?}");
+        }
+    }
 
     /// The job that begins the log behind an installed snapshot may be the first of a process. What it
     /// makes durable must not be taken for the first thing that consensus wants to be durable.

@@ -92,7 +92,7 @@ fn leader_behind_the_others() -> Core {
 }
 
 /// Whether leadership is to be handed over, so much later.
-fn hands_over(server: &mut Server, later: Duration) -> bool {
+fn transfers(server: &mut Server, later: Duration) -> bool {
     server.core.group.now.0 += later;
     let before = server.core.group.next_ticket();
     server.core.group.transfer_if_full();
@@ -102,23 +102,23 @@ fn hands_over(server: &mut Server, later: Duration) -> bool {
 /// Without the pause it would give up leadership in every turn, and take no writes while no other replica can
 /// lead.
 #[test]
-fn a_leader_without_room_hands_over_and_tries_again_a_while_later() {
+fn a_leader_without_room_transfers_leadership_and_tries_again_a_while_later() {
     const SHORT: Duration = Duration::from_millis(1);
     let mut alone = Alone::start(&[]);
     let server = &mut alone.server;
     *server.core = leader_behind_the_others();
-    assert!(!hands_over(server, SHORT), "there is room");
+    assert!(!transfers(server, SHORT), "there is room");
     server.core.group.is_full = true;
-    assert!(hands_over(server, SHORT));
-    assert!(server.core.group.replica.is_handing_over());
-    assert!(!hands_over(server, SHORT));
+    assert!(transfers(server, SHORT));
+    assert!(server.core.group.replica.is_transferring());
+    assert!(!transfers(server, SHORT));
     let rest = TRANSFER_FULL_INTERVAL.saturating_sub(SHORT * 2);
-    assert!(!hands_over(server, rest));
-    assert!(hands_over(server, SHORT));
-    assert!(!hands_over(server, SHORT));
+    assert!(!transfers(server, rest));
+    assert!(transfers(server, SHORT));
+    assert!(!transfers(server, SHORT));
     // Once there was room, the next time begins anew.
     server.core.group.is_full = false;
-    assert!(!hands_over(server, SHORT));
+    assert!(!transfers(server, SHORT));
     server.core.group.is_full = true;
-    assert!(hands_over(server, SHORT));
+    assert!(transfers(server, SHORT));
 }

@@ -1,5 +1,5 @@
 //! Commands about connections and the server, asked of a replica and of Redis itself: the same bytes come
-//! back. Where the two differ on purpose stands in `docs/clients.md`, and here what is said instead.
+//! back. Where the two differ on purpose stands in `docs/compatibility.md`, and here what is said instead.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -273,6 +273,9 @@ const SAME: &[&str] = &[
     "CLIENT SETNAME a;RESET;CLIENT GETNAME",
     "QUIT x;PING",
     "COMMAND FOO",
+    "COMMAND LIST x PATTERN y",
+    "COMMAND LIST FILTERBY x y",
+    "COMMAND LIST FILTERBY PATTERN",
     "COMMAND INFO nosuch client|pause2 config|get",
     "client|list",
     "MULTI;PING;EXEC",
