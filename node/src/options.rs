@@ -22,6 +22,7 @@ use quorumwire_interfaces::ReplicaId;
 use quorumwire_kv::MemoryPolicy;
 use quorumwire_wire::limits::VOTERS_MAX;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,6 +52,15 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+/// A program that is served: its input is the log.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ServedOptions {
+    /// Its file, and what it is told.
+    pub command: Vec<OsString>,
+    /// Where clients connect, by the port at which the program listens; else at the same port.
+    pub published: BTreeMap<u16, SocketAddr>,
 }
 
 /// The options of one server, checked. See `docs/configuration.md` for each.
@@ -143,6 +153,8 @@ pub struct ServerOptions {
     /// Where native clients of a second replicated log connect; none: there is but one. Not in the table: for
     /// tests.
     pub second_group: Option<SocketAddr>,
+    /// The program that is served, if that is what is replicated. Not in the table: it stands behind `--`.
+    pub served: Option<ServedOptions>,
     /// By how much the scheduling priority is raised.
     pub raise_priority: i32,
     /// How long a replica looks for what it waits for before it sleeps.
@@ -225,6 +237,7 @@ impl ServerOptions {
             connections_max: given.number("connections-max")?,
             client_buffers_bytes_max: given.number::<usize>("client-buffers-mib")? << 20,
             second_group: None,
+            served: None,
             raise_priority: given.number("raise-priority")?,
             busy_poll: Duration::from_micros(given.number("busy-poll-us")?),
             user: given.optional("user").map(str::to_owned),

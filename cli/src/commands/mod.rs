@@ -23,6 +23,7 @@ mod progress;
 mod quorum;
 mod recover;
 mod restore;
+mod run;
 mod server;
 mod snapshot;
 mod status;
@@ -48,6 +49,8 @@ pub struct Cli {
 enum Command {
     /// Run one replica
     Server(server::Arguments),
+    /// Run one replica of a program that was not written for it
+    Run(run::Arguments),
     /// Run a whole cluster on this machine, for trying things out
     Dev(dev::Arguments),
     /// Watch three replicas lose their leader and go on
@@ -90,6 +93,7 @@ enum Command {
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Server(arguments) => server::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Dev(arguments) => dev::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),

@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Asks the kernel for SIGKILL when the parent ends; then looks whether it had ended before.
-fn die_with_parent(parent: i32) -> anyhow::Result<()> {
+pub fn die_with_parent(parent: i32) -> anyhow::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .context("asking to be killed with the parent process")?;
     let alive = Pid::as_raw(getppid()) == parent;

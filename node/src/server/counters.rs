@@ -9,6 +9,7 @@ use super::in_flight::WorkCounters;
 use super::kv::KeyValue;
 use super::links::LinkCounters;
 use super::plane::Questions;
+use super::served::Served;
 use super::service::Service;
 use crate::planes::KINDS;
 use crate::report::Durations;
@@ -126,6 +127,7 @@ pub fn declared_counters() -> BTreeMap<String, &'static str> {
     };
     all.each(&mut declare);
     KeyValue::declare(&mut declare);
+    Served::declare(&mut declare);
     let of_planes = KINDS.iter().flat_map(|kind| kind.counters).copied();
     let of_planes = of_planes
         .flatten()

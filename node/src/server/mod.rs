@@ -54,6 +54,7 @@ mod reporting;
 mod requests;
 mod route_outcome;
 mod security;
+mod served;
 mod service;
 mod shutdown;
 mod snapshots;
@@ -97,7 +98,7 @@ pub use self::counters::declared_counters;
 pub use groups::SECOND_GROUP;
 pub use member_mark::{holder_of_restored, mark_as_restored};
 pub use random::{random_lineage, random_number};
-pub use start::{HTTP_ADDRESS_FILE, run, run_application};
+pub use start::{HTTP_ADDRESS_FILE, run, run_application, run_program};
 pub use whole_files::sync_folder;
 
 /// What [`run`] replicates.
@@ -439,6 +440,7 @@ impl<S: Service> Server<S> {
         self.warn_of_expiry();
         self.let_expensive_in();
         self.each_group(Self::keep_group);
+        self.try_each_group(S::check)?;
         self.time_out_waits();
         Ok(())
     }

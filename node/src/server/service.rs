@@ -186,6 +186,11 @@ pub trait Service: Hosted {
     /// Every now and then.
     fn housekeeping(_: &mut Server<Self>) {}
 
+    /// Whether it can go on; the error says why not, and ends the server.
+    fn check(_: &mut Server<Self>) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// Has the plane know what it may do for clients by itself.
     fn lend_to_plane(_: &mut Core<Self>) {}
 

@@ -20,6 +20,7 @@ use super::member_mark::mark_as_member;
 use super::plane::{Hosting, Plane};
 use super::random::{random_key, random_lineage, random_number};
 use super::remembered::{Memory, lock_folder, open_all};
+use super::served::Served;
 use super::service::{Native, Service};
 use super::snapshots;
 use super::{
@@ -95,17 +96,29 @@ pub fn run_application<A>(
 where
     A: Application + Default + 'static,
 {
+    serve::<Native<A>>(&named(options, name)?, admin)
+}
+
+/// The same for a program that was not written for it, which `options.served` names: every replica starts
+/// one, whose input is the log.
+pub fn run_program(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<()> {
+    ensure!(options.served.is_some(), "no program is named");
+    serve::<Served>(&named(options, "run")?, admin)
+}
+
+/// The cluster's name with that of the application: neither replicas nor data folders of different
+/// applications are mixed up.
+fn named(options: &ServerOptions, name: &str) -> anyhow::Result<ServerOptions> {
     let cluster = format!("{}/{name}", options.cluster);
     ensure!(
         !name.is_empty() && cluster.len() <= CLUSTER_NAME_BYTES_MAX,
         "option cluster: with the application's name it is {cluster:?}; both and the slash between them may have at \
          most {CLUSTER_NAME_BYTES_MAX} bytes, and neither is empty"
     );
-    let options = ServerOptions {
+    Ok(ServerOptions {
         cluster,
         ..options.clone()
-    };
-    serve::<Native<A>>(&options, admin)
+    })
 }
 
 /// What a server of this speaks with clients.

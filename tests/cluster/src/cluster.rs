@@ -717,9 +717,13 @@ impl<'n> Cluster<'n> {
             .founders()
             .map(|id| format!("{id}={}", self.peer(id)))
             .collect();
-        let mut arguments: Vec<String> = ["server", "--cluster", &self.name]
-            .map(String::from)
-            .to_vec();
+        let begin = if self.plan.serves.is_empty() {
+            "server"
+        } else {
+            "run"
+        };
+        let mut arguments: Vec<String> =
+            [begin, "--cluster", &self.name].map(String::from).to_vec();
         if self.plan.tls != Tls::All {
             arguments.push("--insecure".into());
         }
@@ -753,6 +757,10 @@ impl<'n> Cluster<'n> {
         arguments.extend(self.plan.switches.iter().map(|name| format!("--{name}")));
         if start == Start::Joining {
             arguments.push("--join".into());
+        }
+        if let Some(program) = self.plan.serves.first() {
+            arguments.extend(["--".into(), (*program).into()]);
+            arguments.extend(self.plan.serves.iter().skip(1).map(|it| (*it).into()));
         }
         arguments
     }

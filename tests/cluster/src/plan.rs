@@ -71,6 +71,8 @@ pub struct Plan {
     pub options: Vec<(&'static str, &'static str)>,
     /// Options of all servers that take no value: name without dashes.
     pub switches: Vec<&'static str>,
+    /// The program that they serve; none: they are servers of the store.
+    pub serves: Vec<&'static str>,
     /// Which data plane they have, as the option `plane` calls it.
     pub plane: String,
     /// Whether the data planes have IPv6 addresses; everything else has IPv4.
@@ -94,6 +96,7 @@ impl Plan {
             on_follower: OnFollower::Forward,
             options: Vec::new(),
             switches: Vec::new(),
+            serves: Vec::new(),
             plane: switches::word(switches::PLANE, &PLANES).into(),
             planes_over_ipv6: false,
             tls: match switches::word(switches::TLS, &["off", PEERS]) {

@@ -27,6 +27,9 @@ const STORE: &str = "apps/kv/shared.toml";
 /// What the programs in the kernel and their host share.
 const XDP: &str = "dataplanes/xdp/shared.toml";
 
+/// What a served program and its replica share.
+const RINGS: &str = "client/interpose/shared.toml";
+
 /// One committed file.
 struct Made {
     /// Where it lies in the repository.
@@ -67,6 +70,7 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
     let fastpath = shared::parse(&read(FASTPATH)?, &schema, packets).context(FASTPATH)?;
     let below = Elsewhere::of_packets(&schema).and(&fastpath, "quorumwire_fastpath");
     let xdp = shared::parse(&read(XDP)?, &schema, below).context(XDP)?;
+    let rings = shared::parse(&read(RINGS)?, &schema, Elsewhere::default()).context(RINGS)?;
     let wire = &root.join("wire");
     Ok(vec![
         Made {
@@ -133,6 +137,16 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
             path: "dataplanes/xdp/src/generated/shared.rs",
             from: XDP,
             text: shared::rust::generate(&xdp, XDP),
+        },
+        Made {
+            path: "client/interpose/include/qw_rings.h",
+            from: RINGS,
+            text: shared::c::generate(&rings, RINGS, "RINGS"),
+        },
+        Made {
+            path: "client/interpose/src/generated/rings.rs",
+            from: RINGS,
+            text: shared::rust::generate(&rings, RINGS),
         },
     ])
 }

@@ -1,0 +1,13 @@
+//! A program that was not written for it, as a state machine. The log holds what its clients do: they
+//! connect, send, end and go. Each command is one turn of the program. Its output is none of the log's: every
+//! replica's program says the same.
+//!
+//! A gateway is the clients' side of one replica. It numbers its batches, so that each is carried out once
+//! and in order, whoever leads and however often it is sent. The program itself is behind [`Program`].
+mod command;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use command::{Command, EVENTS_MAX, Event, Gateway, Malformed};
+pub use state::{Answer, ClientOf, Program, Replay, Turn, TurnEvent};

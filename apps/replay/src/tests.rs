@@ -1,0 +1,259 @@
+//! What the log does to a program's clients, with a program that writes down what it is given.
+use super::*;
+use quorumwire_interfaces::{Application as _, Applied, LogTime};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use std::net::SocketAddr;
+
+#[derive(Default)]
+struct Written {
+    lines: Vec<String>,
+    is_full: bool,
+}
+
+impl Program for Written {
+    fn has_room(&self) -> bool {
+        !self.is_full
+    }
+    fn begin(&mut self, log_time: LogTime, wall_ms: u64, key: &[u8; 32]) {
+        self.lines
+            .push(format!("begin at {} ({wall_ms}) {}", log_time.0, key[0]));
+    }
+    fn turn(&mut self, turn: &Turn<'_>) {
+        let Turn {
+            number,
+            log_time,
+            wall_ms,
+            events,
+        } = turn;
+        self.lines
+            .push(format!("{number} at {} ({wall_ms}) {events:?}", log_time.0));
+    }
+    fn deadline(&self) -> Option<LogTime> {
+        None
+    }
+}
+
+struct One {
+    replay: Replay<Written>,
+    number: u64,
+}
+
+const ONE: Gateway = Gateway {
+    replica: 0,
+    number: 7,
+};
+const TWO: Gateway = Gateway {
+    replica: 1,
+    number: 8,
+};
+
+fn address(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+fn accept(client: u32) -> Event<'static> {
+    Event::Accept {
+        client,
+        peer: address(1000),
+        own: address(6379),
+    }
+}
+
+fn data(client: u32, bytes: &[u8]) -> Event<'_> {
+    Event::Data { client, bytes }
+}
+
+impl One {
+    fn new() -> Self {
+        let mut replay = Replay::default();
+        replay.program = Some(Written::default());
+        Self { replay, number: 0 }
+    }
+
+    fn begun() -> Self {
+        let mut one = Self::new();
+        assert_eq!(one.apply(&Command::Begin { key: [1; 32] }), Answer::Done);
+        one.lines();
+        one
+    }
+
+    fn apply(&mut self, command: &Command<'_>) -> Answer {
+        self.apply_bytes(&command.encode())
+    }
+
+    fn apply_bytes(&mut self, command: &[u8]) -> Answer {
+        self.number += 1;
+        let mut reply = Vec::new();
+        let entry = Applied {
+            number: self.number,
+            log_time: self.replay.log_time(),
+            awaits_time: false,
+            command,
+        };
+        self.replay.apply(&entry, &mut reply);
+        Answer::decode(&reply).expect("an answer")
+    }
+
+    fn batch(&mut self, gateway: Gateway, number: u64, events: &[Event<'_>]) -> Answer {
+        self.apply(&Command::Batch {
+            gateway,
+            number,
+            events: events.to_vec(),
+        })
+    }
+
+    /// How many turns the program was given since this was asked last, and what the last one was.
+    fn lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.replay.program.as_mut().expect("it has one").lines)
+    }
+}
+
+#[test]
+fn a_program_begins_once_and_not_before_the_log_says_so() {
+    let mut one = One::new();
+    assert_eq!(one.batch(ONE, 1, &[accept(0)]), Answer::NotBegun);
+    one.replay.advance(LogTime(5));
+    assert!(one.lines().is_empty(), "it has not begun");
+    one.replay.set_ahead(Some(1000));
+    assert_eq!(one.apply(&Command::Begin { key: [1; 32] }), Answer::Done);
+    assert_eq!(one.apply(&Command::Begin { key: [2; 32] }), Answer::Done);
+    assert_eq!(one.lines(), ["begin at 5 (1005) 1"]);
+    one.replay.advance(LogTime(6));
+    assert_eq!(one.lines(), ["1 at 6 (1006) []"]);
+}
+
+#[test]
+fn a_batch_is_carried_out_once_and_in_order() {
+    let mut one = One::begun();
+    assert_eq!(one.batch(ONE, 2, &[]), Answer::Ended, "who has not begun");
+    assert_eq!(one.batch(ONE, 1, &[accept(3), data(3, b"x")]), Answer::Done);
+    assert_eq!(one.lines().len(), 1);
+    assert_eq!(one.batch(ONE, 1, &[accept(3), data(3, b"x")]), Answer::Done);
+    assert_eq!(one.batch(ONE, 3, &[data(3, b"z")]), Answer::Expected(2));
+    assert!(one.lines().is_empty(), "neither is carried out");
+    assert_eq!(one.batch(ONE, 2, &[data(3, b"y")]), Answer::Done);
+    assert_eq!(one.batch(ONE, 3, &[data(3, b"z")]), Answer::Done);
+    assert_eq!(one.lines().len(), 2);
+}
+
+#[test]
+fn a_connection_has_the_number_of_its_accept() {
+    let mut one = One::begun();
+    one.batch(ONE, 1, &[accept(3), accept(4)]);
+    one.batch(TWO, 1, &[accept(3), data(3, b"two")]);
+    let lines = one.lines();
+    let (first, second) = ((1 << 16) | 1, 2 << 16);
+    assert!(
+        lines[0].contains(&format!("connection: {first}")),
+        "{lines:?}"
+    );
+    let data = format!("Data {{ connection: {second}");
+    assert!(lines[1].contains(&data), "{lines:?}");
+    let client = ClientOf {
+        gateway: TWO,
+        client: 3,
+    };
+    assert_eq!(one.replay.client(second), Some(client));
+}
+
+#[test]
+fn what_is_said_of_a_client_that_is_gone_means_nothing() {
+    let mut one = One::begun();
+    one.batch(
+        ONE,
+        1,
+        &[accept(3), Event::Reset { client: 3 }, data(3, b"x")],
+    );
+    let lines = one.lines();
+    assert!(!lines[0].contains("Data"), "{lines:?}");
+    assert_eq!(one.replay.client(1 << 16), None);
+}
+
+#[test]
+fn with_a_gateway_its_clients_end_and_others_stay() {
+    let mut one = One::begun();
+    one.batch(ONE, 1, &[accept(3)]);
+    one.batch(TWO, 1, &[accept(3)]);
+    one.lines();
+    let stranger = Gateway { number: 9, ..ONE };
+    assert_eq!(one.apply(&Command::GatewayEnds(stranger)), Answer::Done);
+    assert!(one.lines().is_empty(), "another one has begun since");
+    assert_eq!(one.apply(&Command::GatewayEnds(ONE)), Answer::Done);
+    let reset = format!("[Reset {{ connection: {} }}]", 1 << 16);
+    assert!(one.lines()[0].ends_with(&reset));
+    assert_eq!(one.batch(ONE, 2, &[data(3, b"x")]), Answer::Ended);
+    assert!(one.replay.client(2 << 16).is_some());
+    // The replica has started anew.
+    let again = Gateway { number: 10, ..TWO };
+    assert_eq!(one.batch(again, 1, &[accept(3)]), Answer::Done);
+    let lines = one.lines();
+    assert!(
+        lines[0].contains(&format!("[Reset {{ connection: {} }}, Accept", 2 << 16)),
+        "{lines:?}"
+    );
+    assert_eq!(one.batch(TWO, 2, &[]), Answer::Ended);
+    assert_eq!(one.replay.gateways().collect::<Vec<_>>(), [again]);
+}
+
+#[test]
+fn a_program_without_room_takes_no_command() {
+    let mut one = One::begun();
+    assert!(one.replay.takes_commands());
+    one.replay.program.as_mut().expect("it has one").is_full = true;
+    assert!(!one.replay.takes_commands());
+    one.replay.program = None;
+    assert!(!one.replay.takes_commands(), "there is none here yet");
+}
+
+#[test]
+fn commands_are_read_as_they_were_written_and_no_others() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let bytes: Vec<u8> = (0..200).map(|_| random.random()).collect();
+    let v6 = SocketAddr::from(([0, 1, 2, 3, 4, 5, 6, 7], 9));
+    let datagram = Event::Datagram {
+        peer: v6,
+        own: address(53),
+        bytes: &bytes,
+    };
+    let events = vec![
+        accept(1),
+        data(1, &bytes),
+        Event::End { client: 1 },
+        Event::Reset { client: 1 },
+        datagram,
+    ];
+    let batch = Command::Batch {
+        gateway: ONE,
+        number: 3,
+        events,
+    };
+    let (mut cut, mut spoiled) = (0, 0);
+    for command in [
+        Command::Begin { key: [3; 32] },
+        batch,
+        Command::GatewayEnds(TWO),
+    ] {
+        let whole = command.encode();
+        assert_eq!(Command::decode(&whole).as_ref(), Ok(&command));
+        for end in 0..whole.len() {
+            assert_eq!(Command::decode(&whole[..end]), Err(Malformed));
+            cut += 1;
+        }
+        let long = [&whole[..], &[0]].concat();
+        assert_eq!(Command::decode(&long), Err(Malformed));
+        for _ in 0..2000 {
+            let mut other = whole.clone();
+            let place = random.random_range(0..other.len());
+            other[place] ^= 1 << random.random_range(0..8);
+            if let Ok(read) = Command::decode(&other) {
+                assert_eq!(read.encode(), other, "there is one form of each");
+                spoiled += 1;
+            }
+            One::begun().apply_bytes(&other);
+        }
+    }
+    assert!(cut > 0 && spoiled > 0);
+}

@@ -1,0 +1,232 @@
+/* Which descriptors are virtual, and what they stand for. */
+#include "interpose.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Untouched pages of these take no memory. */
+static struct qw_object *objects[QW_DESCRIPTORS_MAX];
+static struct qw_epoll *epolls[QW_DESCRIPTORS_MAX];
+
+#define CONNECTION_LISTS 65536
+static struct qw_object *connections[CONNECTION_LISTS];
+static struct qw_object *listeners;
+
+static bool is_ours(int descriptor)
+{
+	if (qw.on < 0)
+		qw_start();
+	return qw.on > 0 && descriptor >= 0 && descriptor < QW_DESCRIPTORS_MAX;
+}
+
+struct qw_object *qw_object_of(int descriptor)
+{
+	return is_ours(descriptor) ? objects[descriptor] : NULL;
+}
+
+struct qw_epoll *qw_epoll_of(int descriptor, bool make)
+{
+	if (!is_ours(descriptor))
+		return NULL;
+	if (!epolls[descriptor] && make) {
+		struct qw_epoll *epoll = calloc(1, sizeof(*epoll));
+
+		if (!epoll)
+			qw_refuse(QW_WHY_OUT_OF_MEMORY, 0);
+		epoll->descriptor = descriptor;
+		epolls[descriptor] = epoll;
+	}
+	return epolls[descriptor];
+}
+
+struct qw_object *qw_new_object(enum qw_object_kind kind)
+{
+	struct qw_object *object = calloc(1, sizeof(*object));
+
+	if (!object)
+		qw_refuse(QW_WHY_OUT_OF_MEMORY, 0);
+	object->kind = kind;
+	return object;
+}
+
+void qw_set_object(int descriptor, struct qw_object *object)
+{
+	if (descriptor < 0 || descriptor >= QW_DESCRIPTORS_MAX)
+		qw_refuse(QW_WHY_OUT_OF_MEMORY, (uint64_t)descriptor);
+	objects[descriptor] = object;
+	object->descriptors++;
+}
+
+static struct qw_object **list_of(uint64_t number)
+{
+	return &connections[(number * 0x9e3779b97f4a7c15ULL) >> 48];
+}
+
+struct qw_object *qw_connection(uint64_t number)
+{
+	struct qw_object *object = *list_of(number);
+
+	while (object && object->connection != number)
+		object = object->next;
+	return object;
+}
+
+static void add(struct qw_object **list, struct qw_object *object)
+{
+	object->next = *list;
+	*list = object;
+}
+
+static void take_out(struct qw_object **list, const struct qw_object *object)
+{
+	while (*list && *list != object)
+		list = &(*list)->next;
+	if (*list)
+		*list = object->next;
+}
+
+void qw_add_connection(struct qw_object *object)
+{
+	add(list_of(object->connection), object);
+}
+
+static bool is_any(const struct qw_endpoint *at)
+{
+	static const uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff };
+	static const uint8_t zero[16];
+
+	return !memcmp(at->ip, zero, 16) || !memcmp(at->ip, mapped, 16);
+}
+
+/* How well a listener suits who has connected to `own`; 0: not at all. */
+static int suits(const struct qw_object *listener, const struct qw_endpoint *own)
+{
+	if (listener->own.port != own->port)
+		return 0;
+	if (!memcmp(listener->own.ip, own->ip, 16))
+		return 4;
+	if (is_any(&listener->own))
+		return listener->own.is_ipv6 == own->is_ipv6 ? 3 : 2;
+	return 1;
+}
+
+struct qw_object *qw_listener_for(const struct qw_endpoint *own, enum qw_object_kind kind)
+{
+	struct qw_object *best = NULL;
+
+	for (struct qw_object *one = listeners; one; one = one->next) {
+		if (one->kind == kind && suits(one, own) && (!best || suits(one, own) > suits(best, own)))
+			best = one;
+	}
+	return best;
+}
+
+void qw_add_listener(struct qw_object *object)
+{
+	add(&listeners, object);
+}
+
+static void forget_watch(struct qw_watch *watch)
+{
+	struct qw_watch **link = &watch->object->watches;
+
+	while (*link != watch)
+		link = &(*link)->next_of_object;
+	*link = watch->next_of_object;
+	qw_unready(watch);
+	link = &watch->epoll->watches;
+	while (*link != watch)
+		link = &(*link)->next_of_epoll;
+	*link = watch->next_of_epoll;
+	free(watch);
+}
+
+void qw_forget_watch(struct qw_watch *watch)
+{
+	forget_watch(watch);
+}
+
+static void say_listen(const struct qw_object *object, enum qw_said kind)
+{
+	struct qw_listen listen = { .at = object->own, .is_datagrams = object->kind == QW_DATAGRAMS };
+
+	qw_say(kind, 0, &listen, sizeof(listen));
+}
+
+static void end(struct qw_object *object)
+{
+	struct qw_object *waiting;
+
+	switch (object->kind) {
+	case QW_LISTENER:
+		while ((waiting = object->first_waiting)) {
+			object->first_waiting = waiting->next_waiting;
+			end(waiting);
+		}
+		take_out(&listeners, object);
+		if (qw.on == 1)
+			say_listen(object, QW_SAID_UNLISTEN);
+		break;
+	case QW_DATAGRAMS:
+		take_out(&listeners, object);
+		if (qw.on == 1)
+			say_listen(object, QW_SAID_UNLISTEN);
+		break;
+	case QW_STREAM:
+		if (qw.on == 1) {
+			qw_count_unread(-(int64_t)(object->end - object->at));
+			qw_say(QW_SAID_CLOSE, object->connection, NULL, 0);
+		}
+		take_out(list_of(object->connection), object);
+		break;
+	case QW_TIMER:
+		qw_forget_timer(object);
+		break;
+	case QW_PLAIN:
+	case QW_BOUND:
+	case QW_RANDOM:
+		break;
+	}
+	free(object->bytes);
+	free(object);
+}
+
+static void drop_epoll(int descriptor)
+{
+	struct qw_epoll *epoll = epolls[descriptor];
+
+	if (!epoll)
+		return;
+	while (epoll->watches)
+		forget_watch(epoll->watches);
+	epolls[descriptor] = NULL;
+	free(epoll);
+}
+
+void qw_drop_descriptor(int descriptor)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+	struct qw_watch *watch, *next;
+
+	if (!is_ours(descriptor))
+		return;
+	drop_epoll(descriptor);
+	if (!object)
+		return;
+	objects[descriptor] = NULL;
+	/* The kernel keeps what a copy of the descriptor stands for in an epoll instance. Programs
+	 * take it out before. */
+	for (watch = object->watches; watch; watch = next) {
+		next = watch->next_of_object;
+		if (watch->descriptor == descriptor)
+			forget_watch(watch);
+	}
+	if (--object->descriptors == 0)
+		end(object);
+}
+
+bool qw_does_block(int descriptor)
+{
+	return !(QW_REAL(fcntl)(descriptor, F_GETFL) & O_NONBLOCK);
+}

@@ -1,0 +1,178 @@
+/* What the parts of the preloaded library share. The program that is served has no socket of a
+ * client: what clients send comes in turns out of a ring (qw_rings.h), and what it says goes into
+ * another. One thread takes turns; nothing here is locked. Descriptors that are not virtual go to
+ * the C library untouched. */
+#ifndef QW_INTERPOSE_H
+#define QW_INTERPOSE_H
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "qw_rings.h"
+
+/* Calls that stand in front of the C library's. */
+#define QW_CALL __attribute__((visibility("default")))
+
+/* Most descriptors; those beyond are never virtual. */
+#define QW_DESCRIPTORS_MAX (1 << 20)
+
+/* No deadline. */
+#define QW_NEVER UINT64_MAX
+
+enum qw_object_kind {
+	QW_PLAIN, /* the kernel's */
+	QW_BOUND, /* a TCP socket with a name that does not listen yet */
+	QW_LISTENER,
+	QW_STREAM,
+	QW_DATAGRAMS,
+	QW_TIMER,
+	QW_RANDOM,
+};
+
+struct qw_watch;
+
+/* What a virtual descriptor stands for. Descriptors made by dup() share one. */
+struct qw_object {
+	enum qw_object_kind kind;
+	unsigned int descriptors;
+	struct qw_watch *watches;
+	struct qw_endpoint own;
+	struct qw_endpoint peer;
+	/* A stream, or a client of a socket for datagrams. */
+	uint64_t connection;
+	/* Bytes that are not read yet; of datagrams, each behind a `struct qw_packet`. */
+	uint8_t *bytes;
+	size_t at, end, room;
+	bool ended, reset, reported_reset, shut_read, shut_write;
+	/* Accepted and not taken yet: a listener's queue, and the next in it. */
+	struct qw_object *first_waiting, *last_waiting, *next_waiting;
+	/* In the table of connections, or of listeners. */
+	struct qw_object *next;
+	/* Of a timer. */
+	uint64_t expires_ns, every_ns, expired;
+	bool is_realtime;
+};
+
+/* Of a datagram, before its bytes. */
+struct qw_packet {
+	uint64_t connection;
+	struct qw_endpoint peer, own;
+	uint32_t bytes;
+	uint32_t reserved;
+};
+
+/* An object in an epoll instance, under one of its descriptors. */
+struct qw_watch {
+	struct qw_object *object;
+	struct qw_epoll *epoll;
+	int descriptor;
+	uint32_t events;
+	epoll_data_t data;
+	bool is_ready, has_news;
+	struct qw_watch *next_of_object;
+	struct qw_watch *next_ready, *previous_ready;
+	struct qw_watch *next_of_epoll;
+};
+
+/* What an epoll instance of the kernel's has beside. */
+struct qw_epoll {
+	int descriptor;
+	bool has_door;
+	struct qw_watch *watches;
+	struct qw_watch *first_ready, *last_ready;
+};
+
+struct qw_state {
+	/* Whether anything is virtual; -1 before the first call. */
+	int on;
+	struct qw_control *control;
+	uint8_t *given, *said;
+	uint64_t given_at;
+	/* The doorbells: the program's and the replica's. */
+	int door, replica_door;
+	int process, thread;
+	/* The turn that is carried out. */
+	uint64_t turn;
+	uint64_t now_ns, wall_ahead_ns;
+	uint64_t chance_at;
+	unsigned int idle_waits;
+};
+
+extern struct qw_state qw;
+
+/* state.c */
+void qw_start(void);
+_Noreturn void qw_refuse(enum qw_why why, uint64_t detail);
+/* Only one thread may use what is virtual. */
+void qw_enter(void);
+bool qw_is_serving_thread(void);
+
+/* real.c: the C library's calls. */
+void *qw_real(const char *name);
+/* The C library's own. */
+#define QW_REAL(name) \
+	({ \
+		static __typeof__(&name) real_; \
+		if (!real_) \
+			real_ = (__typeof__(&name))qw_real(#name); \
+		real_; \
+	})
+
+/* descriptors.c */
+struct qw_object *qw_object_of(int descriptor);
+struct qw_epoll *qw_epoll_of(int descriptor, bool make);
+struct qw_object *qw_new_object(enum qw_object_kind kind);
+void qw_set_object(int descriptor, struct qw_object *object);
+/* The descriptor stands for nothing any more; the kernel still has it. */
+void qw_drop_descriptor(int descriptor);
+bool qw_does_block(int descriptor);
+struct qw_object *qw_connection(uint64_t number);
+void qw_add_connection(struct qw_object *object);
+void qw_add_listener(struct qw_object *object);
+void qw_forget_watch(struct qw_watch *watch);
+struct qw_object *qw_listener_for(const struct qw_endpoint *own, enum qw_object_kind kind);
+
+/* ring.c */
+bool qw_take_turn(void);
+void qw_ring_replica(void);
+void qw_count_unread(int64_t more);
+void qw_say(enum qw_said kind, uint64_t connection, const void *bytes, size_t count);
+void qw_say_in_parts(enum qw_said kind, uint64_t connection, const struct iovec *parts, int count);
+
+/* wait.c */
+enum qw_woken { QW_WOKEN_TURN, QW_WOKEN_KERNEL, QW_WOKEN_SIGNAL, QW_WOKEN_LATE };
+/* The events of poll() that an object has now. */
+uint32_t qw_events_of(const struct qw_object *object);
+void qw_has_news(struct qw_object *object);
+void qw_unready(struct qw_watch *watch);
+/* Waits until there is another turn, and takes it. `QW_WOKEN_LATE`: the log's time came to
+ * `deadline_ns`. */
+enum qw_woken qw_wait(uint64_t deadline_ns);
+/* The same; `kernel` asks for what the kernel has of `what`: how much, or -1 if a signal has
+ * come. */
+enum qw_woken qw_wait_beside(uint64_t deadline_ns, int (*kernel)(void *, int wait_ms), void *what);
+
+/* clock.c */
+uint64_t qw_look_at_clock(void);
+/* When the next timer ends; QW_NEVER: none does. */
+uint64_t qw_next_timer(void);
+void qw_look_at_timers(void);
+void qw_forget_timer(const struct qw_object *timer);
+
+/* chance.c */
+void qw_chance(void *bytes, size_t count);
+
+/* sockets.c */
+bool qw_is_ours(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint);
+void qw_put_address(const struct qw_endpoint *from, struct sockaddr *address, socklen_t *length);
+
+#endif

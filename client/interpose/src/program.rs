@@ -1,0 +1,89 @@
+//! How a program is started, with the library in it.
+use crate::rings::Rings;
+use crate::{LIBRARY, ffi};
+use rustix::fs::{MemfdFlags, SealFlags};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+/// Variables of the environment that the program gets besides those that it is given.
+const KEPT_VARIABLES: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+
+/// What is to be started.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its file, or a name to be looked for in `PATH`.
+    pub file: OsString,
+    /// What it is told.
+    pub arguments: Vec<OsString>,
+    /// Where it begins.
+    pub folder: PathBuf,
+    /// More of its environment: an environment that differs is one more thing in which replicas differ.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+/// A program that runs. It ends with the process that started it.
+#[derive(Debug)]
+pub struct Started {
+    /// The process.
+    pub child: Child,
+    _library: OwnedFd,
+}
+
+fn library() -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = rustix::fs::memfd_create("libquorumwire-interpose.so", flags)?;
+    let mut left = LIBRARY;
+    while !left.is_empty() {
+        left = &left[rustix::io::write(&file, left)?..];
+    }
+    let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&file, seals)?;
+    Ok(file)
+}
+
+impl Program {
+    /// Starts it.
+    pub fn start(&self, rings: &Rings) -> io::Result<Started> {
+        let library = library()?;
+        let [memory, door, replica_door] = rings.inherited();
+        let kept: [BorrowedFd<'_>; 4] = [memory, door, replica_door, library.as_fd()];
+        let numbers = kept.map(|it| it.as_raw_fd().to_string()).join(",");
+        let mut command = Command::new(&self.file);
+        command
+            .args(&self.arguments)
+            .current_dir(&self.folder)
+            .env_clear()
+            .envs(
+                KEPT_VARIABLES
+                    .iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .env("QUORUMWIRE_INTERPOSE", numbers)
+            .env("LD_PRELOAD", library_path(&library));
+        ffi::prepare(&mut command, &kept);
+        let child = command.spawn()?;
+        Ok(Started {
+            child,
+            _library: library,
+        })
+    }
+
+    /// Of this file, without arguments, beginning in this folder.
+    #[must_use]
+    pub fn of(file: impl AsRef<OsStr>, folder: &Path) -> Self {
+        Self {
+            file: file.as_ref().to_owned(),
+            arguments: Vec::new(),
+            folder: folder.to_owned(),
+            variables: Vec::new(),
+        }
+    }
+}
+
+fn library_path(library: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", library.as_raw_fd())
+}

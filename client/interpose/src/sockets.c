@@ -1,0 +1,337 @@
+/* Sockets at which clients connect, and their connections. */
+#include "interpose.h"
+
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* --- addresses */
+
+bool qw_is_ours(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint)
+{
+	memset(endpoint, 0, sizeof(*endpoint));
+	if (address->sa_family == AF_INET && length >= sizeof(struct sockaddr_in)) {
+		const struct sockaddr_in *from = (const struct sockaddr_in *)address;
+
+		endpoint->ip[10] = endpoint->ip[11] = 0xff;
+		memcpy(endpoint->ip + 12, &from->sin_addr, 4);
+		endpoint->port = ntohs(from->sin_port);
+		return endpoint->port != 0;
+	}
+	if (address->sa_family == AF_INET6 && length >= sizeof(struct sockaddr_in6)) {
+		const struct sockaddr_in6 *from = (const struct sockaddr_in6 *)address;
+
+		memcpy(endpoint->ip, &from->sin6_addr, 16);
+		endpoint->port = ntohs(from->sin6_port);
+		endpoint->is_ipv6 = 1;
+		return endpoint->port != 0;
+	}
+	return false;
+}
+
+/* Cut to the room there is, as the kernel's; `length` becomes what it is. */
+void qw_put_address(const struct qw_endpoint *from, struct sockaddr *address, socklen_t *length)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+	const void *whole = from->is_ipv6 ? (const void *)&v6 : (const void *)&v4;
+	socklen_t bytes = from->is_ipv6 ? sizeof(v6) : sizeof(v4);
+
+	if (!address || !length)
+		return;
+	memcpy(&v4.sin_addr, from->ip + 12, 4);
+	v4.sin_port = htons(from->port);
+	memcpy(&v6.sin6_addr, from->ip, 16);
+	v6.sin6_port = htons(from->port);
+	memcpy(address, whole, *length < bytes ? *length : bytes);
+	*length = bytes;
+}
+
+static int type_of(int descriptor)
+{
+	int type = 0;
+	socklen_t length = sizeof(type);
+
+	if (QW_REAL(getsockopt)(descriptor, SOL_SOCKET, SO_TYPE, &type, &length))
+		return -1;
+	return type;
+}
+
+/* --- ports */
+
+static void begin_listening(struct qw_object *object, enum qw_object_kind kind)
+{
+	struct qw_listen listen = { .at = object->own, .is_datagrams = kind == QW_DATAGRAMS };
+
+	object->kind = kind;
+	qw_add_listener(object);
+	qw_say(QW_SAID_LISTEN, 0, &listen, sizeof(listen));
+}
+
+QW_CALL int bind(int descriptor, const struct sockaddr *address, socklen_t length)
+{
+	struct qw_endpoint own;
+	struct qw_object *object;
+	int type;
+
+	if (qw.on < 0)
+		qw_start();
+	type = type_of(descriptor);
+	if (qw.on != 1 || !address || !qw_is_ours(address, length, &own) ||
+	    (type != SOCK_STREAM && type != SOCK_DGRAM))
+		return QW_REAL(bind)(descriptor, address, length);
+	if (qw_object_of(descriptor)) {
+		errno = EINVAL;
+		return -1;
+	}
+	object = qw_new_object(QW_BOUND);
+	object->own = own;
+	qw_set_object(descriptor, object);
+	if (type == SOCK_DGRAM)
+		begin_listening(object, QW_DATAGRAMS);
+	return 0;
+}
+
+QW_CALL int listen(int descriptor, int backlog)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (!object)
+		return QW_REAL(listen)(descriptor, backlog);
+	if (object->kind == QW_LISTENER)
+		return 0;
+	if (object->kind != QW_BOUND) {
+		errno = EINVAL;
+		return -1;
+	}
+	begin_listening(object, QW_LISTENER);
+	return 0;
+}
+
+/* A socket of the kernel's that is connected to nobody, so that options can be set and asked. */
+static int placeholder(const struct qw_object *object, int flags)
+{
+	int family = object->own.is_ipv6 ? AF_INET6 : AF_INET;
+
+	return QW_REAL(socket)(family, SOCK_STREAM | (flags & (SOCK_CLOEXEC | SOCK_NONBLOCK)), 0);
+}
+
+static int accept_virtual(int descriptor, struct qw_object *listener, struct sockaddr *address,
+			  socklen_t *length, int flags)
+{
+	struct qw_object *object;
+	int made;
+
+	if (listener->kind != QW_LISTENER) {
+		errno = EINVAL;
+		return -1;
+	}
+	qw_enter();
+	while (!listener->first_waiting) {
+		if (!qw_does_block(descriptor)) {
+			errno = EAGAIN;
+			return -1;
+		}
+		if (qw_wait(QW_NEVER) == QW_WOKEN_SIGNAL) {
+			errno = EINTR;
+			return -1;
+		}
+	}
+	object = listener->first_waiting;
+	made = placeholder(object, flags);
+	if (made < 0)
+		return -1; /* for want of a descriptor, as the kernel says: it waits on */
+	listener->first_waiting = object->next_waiting;
+	if (!listener->first_waiting)
+		listener->last_waiting = NULL;
+	object->next_waiting = NULL;
+	qw_set_object(made, object);
+	qw_put_address(&object->peer, address, length);
+	return made;
+}
+
+QW_CALL int accept4(int descriptor, struct sockaddr *address, socklen_t *length, int flags)
+{
+	struct qw_object *listener = qw_object_of(descriptor);
+
+	if (!listener)
+		return QW_REAL(accept4)(descriptor, address, length, flags);
+	return accept_virtual(descriptor, listener, address, length, flags);
+}
+
+QW_CALL int accept(int descriptor, struct sockaddr *address, socklen_t *length)
+{
+	struct qw_object *listener = qw_object_of(descriptor);
+
+	if (!listener)
+		return QW_REAL(accept)(descriptor, address, length);
+	return accept_virtual(descriptor, listener, address, length, 0);
+}
+
+QW_CALL int connect(int descriptor, const struct sockaddr *address, socklen_t length)
+{
+	struct qw_endpoint to;
+
+	if (qw.on == 1 && address && qw_is_ours(address, length, &to) && type_of(descriptor) == SOCK_STREAM)
+		qw_refuse(QW_WHY_OUTBOUND, to.port);
+	return QW_REAL(connect)(descriptor, address, length);
+}
+
+QW_CALL int getpeername(int descriptor, struct sockaddr *address, socklen_t *length)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (!object)
+		return QW_REAL(getpeername)(descriptor, address, length);
+	if (object->kind != QW_STREAM || object->reset) {
+		errno = ENOTCONN;
+		return -1;
+	}
+	qw_put_address(&object->peer, address, length);
+	return 0;
+}
+
+QW_CALL int getsockname(int descriptor, struct sockaddr *address, socklen_t *length)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (!object || object->kind == QW_TIMER || object->kind == QW_RANDOM)
+		return QW_REAL(getsockname)(descriptor, address, length);
+	qw_put_address(&object->own, address, length);
+	return 0;
+}
+
+QW_CALL int getsockopt(int descriptor, int level, int option, void *value, socklen_t *length)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (object && level == SOL_SOCKET && option == SO_ERROR && *length >= sizeof(int)) {
+		int error = object->reset && !object->reported_reset ? ECONNRESET : 0;
+
+		object->reported_reset |= object->reset;
+		memcpy(value, &error, sizeof(error));
+		*length = sizeof(error);
+		return 0;
+	}
+	if (object && level == SOL_SOCKET && option == SO_ACCEPTCONN && *length >= sizeof(int)) {
+		int listens = object->kind == QW_LISTENER;
+
+		memcpy(value, &listens, sizeof(listens));
+		*length = sizeof(listens);
+		return 0;
+	}
+	return QW_REAL(getsockopt)(descriptor, level, option, value, length);
+}
+
+QW_CALL int shutdown(int descriptor, int how)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (!object)
+		return QW_REAL(shutdown)(descriptor, how);
+	if (object->kind == QW_LISTENER)
+		return 0;
+	if (object->kind != QW_STREAM || object->reset) {
+		errno = ENOTCONN;
+		return -1;
+	}
+	qw_enter();
+	if (how == SHUT_RD || how == SHUT_RDWR)
+		object->shut_read = true;
+	if ((how == SHUT_WR || how == SHUT_RDWR) && !object->shut_write) {
+		object->shut_write = true;
+		qw_say(QW_SAID_SHUT, object->connection, NULL, 0);
+	}
+	qw_has_news(object);
+	return 0;
+}
+
+/* --- descriptors */
+
+QW_CALL int close(int descriptor)
+{
+	qw_drop_descriptor(descriptor);
+	return QW_REAL(close)(descriptor);
+}
+
+QW_CALL int dup(int descriptor)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+	int made = QW_REAL(dup)(descriptor);
+
+	if (made >= 0 && object)
+		qw_set_object(made, object);
+	return made;
+}
+
+QW_CALL int dup3(int descriptor, int to, int flags)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+	int made;
+
+	if (descriptor != to)
+		qw_drop_descriptor(to);
+	made = QW_REAL(dup3)(descriptor, to, flags);
+	if (made >= 0 && object)
+		qw_set_object(made, object);
+	return made;
+}
+
+QW_CALL int dup2(int descriptor, int to)
+{
+	if (descriptor == to)
+		return QW_REAL(dup2)(descriptor, to);
+	return dup3(descriptor, to, 0);
+}
+
+static int duplicate(int descriptor, int made)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (made >= 0 && object)
+		qw_set_object(made, object);
+	return made;
+}
+
+#define FCNTL_CALL(name) \
+	QW_CALL int name(int descriptor, int command, ...) \
+	{ \
+		va_list list; \
+		void *argument; \
+		int result; \
+		va_start(list, command); \
+		argument = va_arg(list, void *); \
+		va_end(list); \
+		result = QW_REAL(name)(descriptor, command, argument); \
+		if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) \
+			return duplicate(descriptor, result); \
+		return result; \
+	}
+
+FCNTL_CALL(fcntl)
+FCNTL_CALL(fcntl64)
+
+QW_CALL int ioctl(int descriptor, unsigned long command, ...)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+	va_list list;
+	void *argument;
+
+	va_start(list, command);
+	argument = va_arg(list, void *);
+	va_end(list);
+	if (object && command == FIONREAD) {
+		size_t bytes = object->end - object->at;
+
+		if (object->kind == QW_DATAGRAMS && bytes)
+			bytes = ((struct qw_packet *)(object->bytes + object->at))->bytes;
+		*(int *)argument = (int)bytes;
+		return 0;
+	}
+	return QW_REAL(ioctl)(descriptor, command, argument);
+}

@@ -1,0 +1,136 @@
+/* How the library begins, and how a program ends that may not go on. */
+#include "interpose.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define QW_ENVIRONMENT "QUORUMWIRE_INTERPOSE"
+/* The exit code of a program that may not go on. */
+#define QW_EXIT_REFUSED 125
+
+struct qw_state qw = { .on = -1 };
+
+_Noreturn static void complain(const char *what)
+{
+	char line[160];
+	int count = snprintf(line, sizeof(line), "quorumwire: the preloaded library cannot begin: %s\n",
+			     what);
+
+	if (count > 0 && syscall(SYS_write, 2, line, (size_t)count) < 0)
+		_exit(QW_EXIT_REFUSED);
+	_exit(QW_EXIT_REFUSED);
+}
+
+_Noreturn void qw_refuse(enum qw_why why, uint64_t detail)
+{
+	uint64_t one = 1;
+
+	qw.control->detail = detail;
+	__atomic_store_n(&qw.control->why, why, __ATOMIC_RELEASE);
+	if (syscall(SYS_write, qw.replica_door, &one, sizeof(one)) < 0)
+		_exit(QW_EXIT_REFUSED);
+	_exit(QW_EXIT_REFUSED);
+}
+
+/* A child process has no client: whatever it inherits is the parent's. */
+static void in_child(void)
+{
+	if (qw.on == 1)
+		qw.on = 2;
+}
+
+static bool is_ring_size(uint64_t bytes)
+{
+	return bytes >= QW_RECORD_BYTES_MAX * 4 && bytes <= (1ULL << 32) && (bytes & (bytes - 1)) == 0;
+}
+
+static void map(int memory)
+{
+	struct qw_control *control =
+		mmap(NULL, QW_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	uint64_t given, said;
+	uint8_t *whole;
+
+	if (control == MAP_FAILED)
+		complain("no rings are there");
+	if (control->magic != QW_RINGS_MAGIC || control->version != QW_RINGS_VERSION)
+		complain("the rings are of another version: server and library must come from one package");
+	given = control->given_bytes;
+	said = control->said_bytes;
+	if (!is_ring_size(given) || !is_ring_size(said))
+		complain("the rings have sizes that none has");
+	munmap(control, QW_PAGE_BYTES);
+	whole = mmap(NULL, QW_PAGE_BYTES + given + said, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (whole == MAP_FAILED)
+		complain("the rings cannot be mapped");
+	qw.control = (struct qw_control *)whole;
+	qw.given = whole + QW_PAGE_BYTES;
+	qw.said = qw.given + given;
+}
+
+/* Programs that this one starts are served by nobody. */
+static void forget_environment(void)
+{
+	unsetenv(QW_ENVIRONMENT);
+	unsetenv("LD_PRELOAD");
+}
+
+void qw_start(void)
+{
+	const char *wanted;
+	int memory, library;
+
+	if (qw.on >= 0)
+		return;
+	qw.on = 0;
+	wanted = getenv(QW_ENVIRONMENT);
+	if (!wanted)
+		return;
+	if (sscanf(wanted, "%d,%d,%d,%d", &memory, &qw.door, &qw.replica_door, &library) != 4)
+		complain(QW_ENVIRONMENT " is not four descriptors");
+	map(memory);
+	if (fcntl(qw.door, F_SETFD, FD_CLOEXEC) < 0 || fcntl(qw.replica_door, F_SETFD, FD_CLOEXEC) < 0)
+		complain("the doorbells are not there");
+	syscall(SYS_close, memory);
+	syscall(SYS_close, library);
+	forget_environment();
+	if (pthread_atfork(NULL, NULL, in_child))
+		complain("no memory");
+	qw.given_at = __atomic_load_n(&qw.control->given_tail, __ATOMIC_ACQUIRE);
+	qw.now_ns = qw.control->start_log_time_ns;
+	qw.wall_ahead_ns = qw.control->start_wall_ns - qw.now_ns;
+	qw.process = (int)syscall(SYS_getpid);
+	qw.on = 1;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	qw_start();
+}
+
+/* Before a thread serves, the first one does: what it reads of clocks and chance is the same
+ * everywhere. */
+bool qw_is_serving_thread(void)
+{
+	int serving = qw.thread ? qw.thread : qw.process;
+
+	return (int)syscall(SYS_gettid) == serving;
+}
+
+void qw_enter(void)
+{
+	int thread = (int)syscall(SYS_gettid);
+
+	if (qw.on == 2)
+		qw_refuse(QW_WHY_INHERITED, (uint64_t)thread);
+	if (!qw.thread)
+		qw.thread = thread;
+	if (qw.thread != thread)
+		qw_refuse(QW_WHY_SECOND_READER, (uint64_t)thread);
+}

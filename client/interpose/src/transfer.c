@@ -1,0 +1,428 @@
+/* Bytes of clients, and bytes for them. */
+#include "interpose.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* --- reading */
+
+/* Copies out of `from` into the parts; how much. */
+static size_t scatter(const uint8_t *from, size_t bytes, const struct iovec *parts, int count)
+{
+	size_t done = 0;
+
+	for (int part = 0; part < count && done < bytes; part++) {
+		size_t some = bytes - done < parts[part].iov_len ? bytes - done : parts[part].iov_len;
+
+		memcpy(parts[part].iov_base, from + done, some);
+		done += some;
+	}
+	return done;
+}
+
+static size_t room_of(const struct iovec *parts, int count)
+{
+	size_t bytes = 0;
+
+	for (int part = 0; part < count; part++)
+		bytes += parts[part].iov_len;
+	return bytes;
+}
+
+static ssize_t fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+static void forget(struct qw_object *object, size_t bytes)
+{
+	object->at += bytes;
+	qw_count_unread(-(int64_t)bytes);
+}
+
+/* False: with `result`. */
+static bool may_read(struct qw_object *object, int flags, size_t wanted, ssize_t *result)
+{
+	size_t there = object->end - object->at;
+
+	if (there >= wanted || (there > 0 && !(flags & MSG_WAITALL)))
+		return true;
+	if (object->reset && there == 0) {
+		*result = object->reported_reset ? 0 : fail(ECONNRESET);
+		object->reported_reset = true;
+		return false;
+	}
+	if (object->ended || object->shut_read || object->reset) {
+		*result = 0;
+		return there > 0;
+	}
+	*result = fail(EAGAIN);
+	return false;
+}
+
+static ssize_t read_stream(int descriptor, struct qw_object *object, const struct iovec *parts, int count,
+			   int flags)
+{
+	size_t wanted = room_of(parts, count), done;
+	ssize_t result = 0;
+
+	qw_enter();
+	if (wanted == 0)
+		return 0;
+	while (!may_read(object, flags, wanted, &result)) {
+		if (result == 0 || errno != EAGAIN || flags & MSG_DONTWAIT || !qw_does_block(descriptor))
+			return result;
+		if (qw_wait(QW_NEVER) == QW_WOKEN_SIGNAL)
+			return fail(EINTR);
+	}
+	done = object->end - object->at;
+	if (flags & MSG_TRUNC && done > wanted)
+		done = wanted;
+	else if (!(flags & MSG_TRUNC))
+		done = scatter(object->bytes + object->at, done, parts, count);
+	if (!(flags & MSG_PEEK))
+		forget(object, done);
+	return (ssize_t)done;
+}
+
+static ssize_t read_timer(int descriptor, struct qw_object *timer, const struct iovec *parts, int count)
+{
+	uint64_t expired;
+
+	qw_enter();
+	if (room_of(parts, count) < sizeof(expired))
+		return fail(EINVAL);
+	while (!timer->expired) {
+		if (!qw_does_block(descriptor))
+			return fail(EAGAIN);
+		if (qw_wait(QW_NEVER) == QW_WOKEN_SIGNAL)
+			return fail(EINTR);
+	}
+	expired = timer->expired;
+	timer->expired = 0;
+	return (ssize_t)scatter((const uint8_t *)&expired, sizeof(expired), parts, count);
+}
+
+/* From whom and to which address a datagram came. */
+static void put_control(struct msghdr *message, const struct qw_packet *packet)
+{
+	struct cmsghdr *control = CMSG_FIRSTHDR(message);
+
+	if (!control || packet->own.is_ipv6) {
+		message->msg_controllen = 0;
+		return;
+	}
+	if (message->msg_controllen < CMSG_SPACE(sizeof(struct in_pktinfo))) {
+		message->msg_controllen = 0;
+		message->msg_flags |= MSG_CTRUNC;
+		return;
+	}
+	struct in_pktinfo info = { .ipi_ifindex = 1 };
+
+	memcpy(&info.ipi_addr, packet->own.ip + 12, 4);
+	memcpy(&info.ipi_spec_dst, packet->own.ip + 12, 4);
+	control->cmsg_level = IPPROTO_IP;
+	control->cmsg_type = IP_PKTINFO;
+	control->cmsg_len = CMSG_LEN(sizeof(info));
+	memcpy(CMSG_DATA(control), &info, sizeof(info));
+	message->msg_controllen = CMSG_SPACE(sizeof(info));
+}
+
+static ssize_t read_datagram(int descriptor, struct qw_object *object, struct msghdr *message, int flags)
+{
+	struct qw_packet packet;
+	size_t done;
+
+	qw_enter();
+	while (object->at == object->end) {
+		if (flags & MSG_DONTWAIT || !qw_does_block(descriptor))
+			return fail(EAGAIN);
+		if (qw_wait(QW_NEVER) == QW_WOKEN_SIGNAL)
+			return fail(EINTR);
+	}
+	memcpy(&packet, object->bytes + object->at, sizeof(packet));
+	done = scatter(object->bytes + object->at + sizeof(packet), packet.bytes, message->msg_iov,
+		       (int)message->msg_iovlen);
+	message->msg_flags = done < packet.bytes ? MSG_TRUNC : 0;
+	if (message->msg_name)
+		qw_put_address(&packet.peer, message->msg_name, &message->msg_namelen);
+	put_control(message, &packet);
+	if (!(flags & MSG_PEEK))
+		forget(object, sizeof(packet) + packet.bytes);
+	return flags & MSG_TRUNC ? (ssize_t)packet.bytes : (ssize_t)done;
+}
+
+static ssize_t read_parts(int descriptor, struct qw_object *object, const struct iovec *parts, int count,
+			  int flags)
+{
+	struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)count };
+
+	switch (object->kind) {
+	case QW_STREAM:
+		return read_stream(descriptor, object, parts, count, flags);
+	case QW_DATAGRAMS:
+		return read_datagram(descriptor, object, &message, flags);
+	case QW_TIMER:
+		return read_timer(descriptor, object, parts, count);
+	case QW_RANDOM:
+		for (int part = 0; part < count; part++)
+			qw_chance(parts[part].iov_base, parts[part].iov_len);
+		return (ssize_t)room_of(parts, count);
+	case QW_BOUND:
+	case QW_LISTENER:
+	case QW_PLAIN:
+		break;
+	}
+	return fail(ENOTCONN);
+}
+
+QW_CALL ssize_t read(int descriptor, void *bytes, size_t count)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+	struct iovec part = { bytes, count };
+
+	if (!object)
+		return QW_REAL(read)(descriptor, bytes, count);
+	return read_parts(descriptor, object, &part, 1, 0);
+}
+
+QW_CALL ssize_t readv(int descriptor, const struct iovec *parts, int count)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (!object)
+		return QW_REAL(readv)(descriptor, parts, count);
+	return read_parts(descriptor, object, parts, count, 0);
+}
+
+QW_CALL ssize_t recv(int descriptor, void *bytes, size_t count, int flags)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+	struct iovec part = { bytes, count };
+
+	if (!object)
+		return QW_REAL(recv)(descriptor, bytes, count, flags);
+	return read_parts(descriptor, object, &part, 1, flags);
+}
+
+QW_CALL ssize_t recvmsg(int descriptor, struct msghdr *message, int flags)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (!object)
+		return QW_REAL(recvmsg)(descriptor, message, flags);
+	if (object->kind == QW_DATAGRAMS)
+		return read_datagram(descriptor, object, message, flags);
+	message->msg_namelen = 0;
+	message->msg_controllen = 0;
+	message->msg_flags = 0;
+	return read_parts(descriptor, object, message->msg_iov, (int)message->msg_iovlen, flags);
+}
+
+QW_CALL ssize_t recvfrom(int descriptor, void *bytes, size_t count, int flags, struct sockaddr *address,
+			 socklen_t *length)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+	struct iovec part = { bytes, count };
+	struct msghdr message = { .msg_name = address, .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t result;
+
+	if (!object)
+		return QW_REAL(recvfrom)(descriptor, bytes, count, flags, address, length);
+	message.msg_namelen = address && length ? *length : 0;
+	result = recvmsg(descriptor, &message, flags);
+	if (result >= 0 && address && length)
+		*length = message.msg_namelen;
+	return result;
+}
+
+QW_CALL ssize_t __read_chk(int descriptor, void *bytes, size_t count, size_t room)
+{
+	if (count > room)
+		abort();
+	return read(descriptor, bytes, count);
+}
+
+QW_CALL ssize_t __recv_chk(int descriptor, void *bytes, size_t count, size_t room, int flags)
+{
+	if (count > room)
+		abort();
+	return recv(descriptor, bytes, count, flags);
+}
+
+QW_CALL ssize_t __recvfrom_chk(int descriptor, void *bytes, size_t count, size_t room, int flags,
+			       struct sockaddr *address, socklen_t *length)
+{
+	if (count > room)
+		abort();
+	return recvfrom(descriptor, bytes, count, flags, address, length);
+}
+
+/* --- writing: everything is taken; only a full ring makes the program wait */
+
+static ssize_t write_stream(struct qw_object *object, const struct iovec *parts, int count, int flags)
+{
+	size_t done = 0;
+
+	qw_enter();
+	if (object->reset || object->shut_write) {
+		if (!(flags & MSG_NOSIGNAL))
+			raise(SIGPIPE);
+		return fail(EPIPE);
+	}
+	for (int part = 0; part < count; part++) {
+		const uint8_t *from = parts[part].iov_base;
+		size_t left = parts[part].iov_len;
+
+		while (left > 0) {
+			size_t some = left < QW_RECORD_BYTES_MAX ? left : QW_RECORD_BYTES_MAX;
+
+			qw_say(QW_SAID_DATA, object->connection, from, some);
+			from += some;
+			left -= some;
+			done += some;
+		}
+	}
+	return (ssize_t)done;
+}
+
+#define DATAGRAM_PARTS_MAX 64
+
+static ssize_t write_datagram(struct qw_object *object, const struct msghdr *message)
+{
+	struct qw_accept ends = { .own = object->own };
+	struct iovec parts[DATAGRAM_PARTS_MAX + 1] = { { &ends, sizeof(ends) } };
+	size_t bytes = room_of(message->msg_iov, (int)message->msg_iovlen);
+
+	qw_enter();
+	if (!message->msg_name || !qw_is_ours(message->msg_name, message->msg_namelen, &ends.peer))
+		return fail(EDESTADDRREQ);
+	if (bytes > QW_RECORD_BYTES_MAX - sizeof(ends) || message->msg_iovlen > DATAGRAM_PARTS_MAX)
+		return fail(EMSGSIZE);
+	for (size_t part = 0; part < message->msg_iovlen; part++)
+		parts[part + 1] = message->msg_iov[part];
+	qw_say_in_parts(QW_SAID_DATAGRAM, 0, parts, (int)message->msg_iovlen + 1);
+	return (ssize_t)bytes;
+}
+
+static ssize_t write_message(struct qw_object *object, const struct msghdr *message, int flags)
+{
+	switch (object->kind) {
+	case QW_STREAM:
+		return write_stream(object, message->msg_iov, (int)message->msg_iovlen, flags);
+	case QW_DATAGRAMS:
+		return write_datagram(object, message);
+	case QW_RANDOM:
+		return (ssize_t)room_of(message->msg_iov, (int)message->msg_iovlen);
+	case QW_TIMER:
+		return fail(EINVAL);
+	case QW_BOUND:
+	case QW_LISTENER:
+	case QW_PLAIN:
+		break;
+	}
+	raise(SIGPIPE);
+	return fail(ENOTCONN);
+}
+
+QW_CALL ssize_t sendmsg(int descriptor, const struct msghdr *message, int flags)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (!object)
+		return QW_REAL(sendmsg)(descriptor, message, flags);
+	if (message->msg_controllen && object->kind == QW_STREAM)
+		qw_refuse(QW_WHY_CALL, SYS_sendmsg); /* such as a descriptor that is handed over */
+	return write_message(object, message, flags);
+}
+
+QW_CALL ssize_t writev(int descriptor, const struct iovec *parts, int count)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+	struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)count };
+
+	if (!object)
+		return QW_REAL(writev)(descriptor, parts, count);
+	return write_message(object, &message, 0);
+}
+
+QW_CALL ssize_t sendto(int descriptor, const void *bytes, size_t count, int flags, const struct sockaddr *address,
+		       socklen_t length)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+	struct iovec part = { (void *)(uintptr_t)bytes, count };
+	struct msghdr message = {
+		.msg_name = (void *)(uintptr_t)address, .msg_namelen = length, .msg_iov = &part, .msg_iovlen = 1
+	};
+
+	if (!object)
+		return QW_REAL(sendto)(descriptor, bytes, count, flags, address, length);
+	return write_message(object, &message, flags);
+}
+
+QW_CALL ssize_t send(int descriptor, const void *bytes, size_t count, int flags)
+{
+	return sendto(descriptor, bytes, count, flags, NULL, 0);
+}
+
+QW_CALL ssize_t write(int descriptor, const void *bytes, size_t count)
+{
+	struct iovec part = { (void *)(uintptr_t)bytes, count };
+
+	if (!qw_object_of(descriptor))
+		return QW_REAL(write)(descriptor, bytes, count);
+	return writev(descriptor, &part, 1);
+}
+
+/* A file is read here, since what is to be sent leaves by the ring. */
+static ssize_t send_file(struct qw_object *object, int file, off_t *at, size_t count)
+{
+	static uint8_t bytes[QW_RECORD_BYTES_MAX];
+	size_t done = 0;
+
+	while (done < count) {
+		size_t some = count - done < sizeof(bytes) ? count - done : sizeof(bytes);
+		ssize_t got = at ? pread(file, bytes, some, *at) : QW_REAL(read)(file, bytes, some);
+		struct iovec part = { bytes, got > 0 ? (size_t)got : 0 };
+
+		if (got < 0)
+			return done ? (ssize_t)done : -1;
+		if (got == 0)
+			break;
+		if (write_stream(object, &part, 1, 0) < 0)
+			return done ? (ssize_t)done : -1;
+		if (at)
+			*at += got;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+QW_CALL ssize_t sendfile(int descriptor, int file, off_t *at, size_t count)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (!object)
+		return QW_REAL(sendfile)(descriptor, file, at, count);
+	if (object->kind != QW_STREAM)
+		return fail(EINVAL);
+	return send_file(object, file, at, count);
+}
+
+QW_CALL ssize_t sendfile64(int descriptor, int file, off64_t *at, size_t count)
+{
+	return sendfile(descriptor, file, (off_t *)at, count);
+}
+
+QW_CALL ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size_t count, unsigned int flags)
+{
+	if (qw_object_of(from) || qw_object_of(to))
+		qw_refuse(QW_WHY_CALL, SYS_splice);
+	return QW_REAL(splice)(from, from_at, to, to_at, count, flags);
+}

@@ -1,0 +1,126 @@
+/* How the program waits: it is given one turn after the other. Time-outs end by the log's time. The
+ * kernel's own events, such as signals, pipes and other sockets, are looked at where no client has
+ * anything, and move no turn. */
+#include "interpose.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool has_turn(void)
+{
+	return __atomic_load_n(&qw.control->given_head, __ATOMIC_SEQ_CST) != qw.given_at;
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
+
+uint32_t qw_events_of(const struct qw_object *object)
+{
+	uint32_t events = 0;
+
+	switch (object->kind) {
+	case QW_LISTENER:
+		return object->first_waiting ? EPOLLIN | EPOLLRDNORM : 0;
+	case QW_STREAM:
+		if (object->reset && !object->reported_reset)
+			events |= EPOLLERR;
+		if (object->reset)
+			return events | EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLHUP | EPOLLRDHUP;
+		events = EPOLLOUT | EPOLLWRNORM;
+		if (object->at < object->end || object->ended || object->shut_read)
+			events |= EPOLLIN | EPOLLRDNORM;
+		if (object->ended || object->shut_read)
+			events |= EPOLLRDHUP;
+		if ((object->ended || object->shut_read) && object->shut_write)
+			events |= EPOLLHUP;
+		return events;
+	case QW_DATAGRAMS:
+		events = EPOLLOUT | EPOLLWRNORM;
+		return object->at < object->end ? events | EPOLLIN | EPOLLRDNORM : events;
+	case QW_TIMER:
+		return object->expired ? EPOLLIN | EPOLLRDNORM : 0;
+	case QW_RANDOM:
+		return EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM;
+	case QW_BOUND:
+		return EPOLLOUT | EPOLLHUP;
+	case QW_PLAIN:
+		break;
+	}
+	return 0;
+}
+
+/* The log's time at which the program is to go on, also without a client. */
+static void say_deadline(uint64_t deadline_ns)
+{
+	uint64_t timer = qw_next_timer();
+
+	if (timer < deadline_ns)
+		deadline_ns = timer;
+	__atomic_store_n(&qw.control->deadline_ns, deadline_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&qw.control->turn_done, qw.turn, __ATOMIC_SEQ_CST);
+}
+
+static bool take_turn(void)
+{
+	if (!qw_take_turn())
+		return false;
+	qw.idle_waits = 0;
+	qw_look_at_timers();
+	return true;
+}
+
+/* As qw_wait(); what the kernel has meanwhile is asked of `kernel`: whether there is something, or
+ * a signal has come. */
+enum qw_woken qw_wait_beside(uint64_t deadline_ns, int (*kernel)(void *, int wait_ms), void *what)
+{
+	say_deadline(deadline_ns);
+	if (qw.now_ns >= deadline_ns)
+		return QW_WOKEN_LATE;
+	for (;;) {
+		int found;
+
+		for (int spin = 0; spin < QW_SPINS_MAX; spin++) {
+			if (take_turn())
+				return qw.now_ns >= deadline_ns ? QW_WOKEN_LATE : QW_WOKEN_TURN;
+			relax();
+		}
+		__atomic_store_n(&qw.control->program_sleeps, 1, __ATOMIC_SEQ_CST);
+		if (has_turn()) {
+			__atomic_store_n(&qw.control->program_sleeps, 0, __ATOMIC_SEQ_CST);
+			continue;
+		}
+		qw_ring_replica();
+		found = kernel(what, -1);
+		__atomic_store_n(&qw.control->program_sleeps, 0, __ATOMIC_SEQ_CST);
+		if (found < 0)
+			return QW_WOKEN_SIGNAL;
+		if (found > 0)
+			return QW_WOKEN_KERNEL;
+	}
+}
+
+static int only_door(void *unused, int wait_ms)
+{
+	struct pollfd door = { .fd = qw.door, .events = POLLIN };
+	uint64_t count;
+
+	(void)unused;
+	if (QW_REAL(poll)(&door, 1, wait_ms) < 0)
+		return -1;
+	if (door.revents && syscall(SYS_read, qw.door, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		return -1;
+	return 0;
+}
+
+enum qw_woken qw_wait(uint64_t deadline_ns)
+{
+	return qw_wait_beside(deadline_ns, only_door, NULL);
+}

@@ -1,0 +1,148 @@
+//! Real servers, served: what clients send comes through the rings, and nothing else does.
+use quorumwire_interpose::{Event, Program, Rings, Said, Sizes, Start, Started};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const MILLISECOND: u64 = 1_000_000;
+
+/// A program that is served, and its clients.
+struct Served {
+    rings: Rings,
+    started: Started,
+    turn: u64,
+    log_time_ns: u64,
+    listens: Vec<SocketAddr>,
+    said: BTreeMap<u64, Vec<u8>>,
+    closed: Vec<u64>,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.started.child.kill().ok();
+        self.started.child.wait().ok();
+    }
+}
+
+impl Served {
+    fn start(file: &str, arguments: &[&str]) -> Self {
+        let start = Start {
+            log_time_ns: 1_000_000 * MILLISECOND,
+            wall_ns: 1_700_000_000_000 * MILLISECOND,
+            step_ns: 1000,
+            key: [7; 32],
+        };
+        let sizes = Sizes {
+            given: 1 << 20,
+            said: 1 << 20,
+        };
+        let rings = Rings::new(sizes, &start).expect("memory");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut program = Program::of(file, folder.path());
+        program.arguments = arguments.iter().map(Into::into).collect();
+        let started = program.start(&rings).expect("it starts");
+        Self {
+            rings,
+            started,
+            turn: 0,
+            log_time_ns: start.log_time_ns,
+            listens: Vec::new(),
+            said: BTreeMap::new(),
+            closed: Vec::new(),
+            _folder: folder,
+        }
+    }
+
+    /// Takes in what it says, until something is there.
+    fn until(&mut self, what: &str, is_there: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !is_there(self) {
+            assert!(
+                Instant::now() < end,
+                "waited in vain for {what}: {:?}",
+                self.said
+            );
+            if let Some(why) = self.rings.refusal() {
+                panic!("{why}");
+            }
+            let ended = self.started.child.try_wait().expect("it is ours");
+            assert!(ended.is_none(), "it has ended: {ended:?}");
+            while let Some((_, said)) = self.rings.take().expect("sense") {
+                match said {
+                    Said::Data { connection, bytes } => {
+                        self.said
+                            .entry(connection)
+                            .or_default()
+                            .extend_from_slice(bytes);
+                    }
+                    Said::Listen { at, .. } => self.listens.push(at),
+                    Said::Close { connection } => self.closed.push(connection),
+                    Said::Shut { .. } | Said::Unlisten { .. } | Said::Datagram { .. } => {}
+                }
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn give(&mut self, events: &[Event<'_>]) {
+        self.turn += 1;
+        self.log_time_ns += 10 * MILLISECOND;
+        let wall_ns = self.log_time_ns + 1_699_000_000_000 * MILLISECOND;
+        assert!(
+            self.rings
+                .give(self.turn, self.log_time_ns, wall_ns, events)
+        );
+    }
+
+    fn connect(&mut self, connection: u64, port: u16) {
+        let peer = format!("127.0.0.1:{}", 40_000 + connection)
+            .parse()
+            .expect("an address");
+        let own = format!("127.0.0.1:{port}").parse().expect("an address");
+        self.give(&[Event::Accept {
+            connection,
+            peer,
+            own,
+        }]);
+    }
+
+    fn ask(&mut self, connection: u64, bytes: &[u8]) {
+        self.give(&[Event::Data { connection, bytes }]);
+    }
+
+    fn answer(&mut self, connection: u64, answer: &str) {
+        let bytes = answer.len();
+        let has = |it: &Self| {
+            it.said
+                .get(&connection)
+                .is_some_and(|said| said.len() >= bytes)
+        };
+        self.until(answer, has);
+        let said = self.said.remove(&connection).expect("it is there");
+        assert_eq!(String::from_utf8_lossy(&said), answer);
+    }
+}
+
+#[test]
+fn redis_is_served() {
+    let mut redis = Served::start("redis-server", &["--port", "6379", "--save", ""]);
+    redis.until("a port", |it| !it.listens.is_empty());
+    redis.connect(1, 6379);
+    redis.connect(2, 6379);
+    redis.ask(1, b"SET key value PX 100\r\nGET key\r\n");
+    redis.answer(1, "+OK\r\n$5\r\nvalue\r\n");
+    redis.ask(2, b"RPUSH list a b c\r\nLRANGE list 0 -1\r\nPTTL key\r\n");
+    redis.answer(2, ":3\r\n*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n:90\r\n");
+    for _ in 0..10 {
+        redis.give(&[]);
+    }
+    redis.ask(
+        2,
+        b"GET key\r\nEVAL \"return redis.call('incr', KEYS[1])\" 1 n\r\n",
+    );
+    redis.answer(2, "$-1\r\n:1\r\n");
+    redis.give(&[Event::End { connection: 1 }]);
+    redis.until("its end", |it| it.closed.contains(&1));
+}

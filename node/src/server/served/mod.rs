@@ -1,0 +1,432 @@
+//! The server of a program that was not written for it. The program's input is the log; each replica runs
+//! one, and each answers the clients that came to it with what its own program says.
+mod batches;
+mod gateway;
+mod program;
+
+use self::batches::Batches;
+use self::gateway::{Clients, GatewayCounters};
+use self::program::Serving;
+use super::admission::Admission;
+use super::clients::{AnswerKind, Connection};
+use super::core::{Core, Hosted};
+use super::fronts::Protocol;
+use super::origin::Origin;
+use super::random::random_number;
+use super::read_line::{ReadLine, ReadProgress};
+use super::route_outcome::RouteOutcome;
+use super::service::Service;
+use super::take_outcome::TakeOutcome;
+use super::{TOKEN_DATAGRAMS, clock};
+use crate::options::ServerOptions;
+use anyhow::Context as _;
+use mio::unix::SourceFd;
+use mio::{Interest, Registry};
+use quorumwire_control::Now;
+use quorumwire_interfaces::{CounterSink, ReplicaId};
+use quorumwire_interpose::Said;
+use quorumwire_kv::QueryForm;
+use quorumwire_replay::{Answer, Command, Gateway, Replay};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd as _;
+use std::time::Duration;
+
+/// Folder of the program's files, in the replica's.
+pub const PROGRAM_FOLDER: &str = "program";
+
+/// A leader that has not heard a replica for so long ends its clients' connections.
+const GATEWAY_SILENCE: Duration = Duration::from_secs(5);
+/// Things that the program has said, taken in one turn.
+const SAID_PER_TURN: usize = 4096;
+
+/// Requests of this service that are no batches, by number.
+const BEGIN: u64 = u64::MAX;
+const GATEWAY_ENDS: u64 = u64::MAX - 1;
+
+/// A server of a program.
+type Server = super::Server<Served>;
+
+/// What a server keeps for the program beside the group.
+#[derive(Default)]
+pub struct Served {
+    clients: Option<Clients>,
+    /// Until the server begins; then the application has it.
+    program: Option<Serving>,
+    batches: Option<Batches>,
+    published: BTreeMap<u16, SocketAddr>,
+    has_doorbell: bool,
+    /// The program's beginning, or a gateway's end, is on its way into the log.
+    begins: bool,
+    ends: bool,
+    heard: BTreeMap<ReplicaId, Now>,
+}
+
+impl Hosted for Served {
+    type Application = Replay<Serving>;
+}
+
+impl Service for Served {
+    const PROTOCOLS: &'static [Protocol] = &[];
+
+    fn open(
+        options: &ServerOptions,
+        _: Option<SocketAddr>,
+        registry: &Registry,
+    ) -> anyhow::Result<Self> {
+        let clients = Clients::new()?;
+        let descriptor = clients.descriptor();
+        registry.register(
+            &mut SourceFd(&descriptor),
+            TOKEN_DATAGRAMS,
+            Interest::READABLE,
+        )?;
+        let served = options.served.as_ref().context("a program is served")?;
+        Ok(Self {
+            clients: Some(clients),
+            program: Some(Serving::of(served, &options.dir.join(PROGRAM_FOLDER))?),
+            batches: Some(Batches::new(new_gateway(options.id)?)),
+            published: served.published.clone(),
+            ..Self::default()
+        })
+    }
+
+    fn begin(server: &mut Server) {
+        let program = server.core.service.program.take();
+        server.core.group.store.inner_mut().program = program;
+    }
+
+    fn take_first(
+        _: &mut Admission,
+        _: &mut Core<Self>,
+        _: &mut Connection,
+        bytes: &[u8],
+    ) -> TakeOutcome {
+        TakeOutcome::Bytes(bytes.len())
+    }
+
+    fn answer_first(_: &mut Core<Self>, _: &mut Connection, _: ReadProgress, _: usize) -> bool {
+        true
+    }
+
+    fn answer_now(_: &mut Core<Self>, _: Origin, _: ReadLine<'_>, _: u32, _: &mut Vec<u8>) {}
+
+    fn put_read_answer(_: &mut Connection, _: (u32, QueryForm), _: (AnswerKind, bool), _: &[u8]) {}
+
+    fn form_of_query(_: &[u8]) -> Option<(QueryForm, u32)> {
+        None
+    }
+
+    /// What clients of the native protocol send would be taken for a gateway's.
+    fn asks_for_too_many(_: &[u8]) -> Option<String> {
+        Some("a served program takes no commands here: ask it at its own port".into())
+    }
+
+    fn complete(server: &mut Server, number: u64, said: AnswerKind, answer: &[u8]) {
+        server.completed(number, said, answer);
+    }
+
+    fn take_in(server: &mut Server) {
+        server.take_what_clients_do();
+    }
+
+    fn end_turn(server: &mut Server) {
+        server.tell_clients();
+    }
+
+    fn is_busy(core: &Core<Self>) -> bool {
+        let service = &core.service;
+        let has_said = core
+            .group
+            .store
+            .inner()
+            .program
+            .as_ref()
+            .is_some_and(Serving::has_said);
+        has_said || service.may_take_more()
+    }
+
+    fn is_idle(core: &Core<Self>) -> bool {
+        core.service.batches.as_ref().is_none_or(Batches::are_empty)
+    }
+
+    fn housekeeping(server: &mut Server) {
+        server.keep_program();
+    }
+
+    fn check(server: &mut Server) -> anyhow::Result<()> {
+        match &mut server.core.group.store.inner_mut().program {
+            Some(program) => program.check(),
+            None => Ok(()),
+        }
+    }
+
+    fn count(&self, _: &Self::Application, sink: CounterSink<'_>) {
+        if let Some(clients) = &self.clients {
+            clients.counters.each(sink);
+        }
+    }
+
+    fn declare(sink: CounterSink<'_>) {
+        GatewayCounters::default().each(sink);
+    }
+}
+
+fn new_gateway(replica: ReplicaId) -> anyhow::Result<Gateway> {
+    Ok(Gateway {
+        replica: replica.0,
+        number: random_number()?,
+    })
+}
+
+fn new_key() -> anyhow::Result<[u8; 32]> {
+    let mut key = [0; 32];
+    for part in key.chunks_mut(8) {
+        part.copy_from_slice(&random_number()?.to_le_bytes());
+    }
+    Ok(key)
+}
+
+impl Served {
+    fn may_take_more(&self) -> bool {
+        let has_room = self.batches.as_ref().is_some_and(Batches::have_room);
+        has_room && self.clients.as_ref().is_some_and(Clients::have_more)
+    }
+}
+
+impl Server {
+    /// What clients have done goes into batches, and those on their way.
+    fn take_what_clients_do(&mut self) {
+        let service = &mut self.core.service;
+        let (Some(clients), Some(batches)) = (&mut service.clients, &mut service.batches) else {
+            return;
+        };
+        match clients.look() {
+            Ok(true) => {
+                if let Some(running) = self
+                    .core
+                    .group
+                    .store
+                    .inner_mut()
+                    .program
+                    .as_mut()
+                    .and_then(Serving::running)
+                {
+                    running.rings.heard();
+                }
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::error!(%error, "the clients of the served program cannot be looked at");
+            }
+        }
+        clients.take(batches);
+        self.send_batches();
+    }
+
+    fn send_batches(&mut self) {
+        loop {
+            let Some(batches) = &mut self.core.service.batches else {
+                return;
+            };
+            let Some((number, command)) = batches.next() else {
+                return;
+            };
+            let command = command.to_vec();
+            let routed = self
+                .core
+                .write(Origin::Service(number), command.len(), |buffer| {
+                    buffer.extend_from_slice(&command);
+                });
+            match routed {
+                RouteOutcome::Pending => {}
+                RouteOutcome::Stalled | RouteOutcome::Refused(..) => return, // at the next housekeeping
+            }
+            if let Some(batches) = &mut self.core.service.batches {
+                batches.sent(number);
+            }
+        }
+    }
+
+    fn completed(&mut self, number: u64, said: AnswerKind, answer: &[u8]) {
+        if number == BEGIN {
+            self.core.service.begins = false;
+            return;
+        }
+        if number == GATEWAY_ENDS {
+            self.core.service.ends = false;
+            return;
+        }
+        let Some(batches) = &mut self.core.service.batches else {
+            return;
+        };
+        let answer = match said {
+            AnswerKind::Answer | AnswerKind::Repeated => Answer::decode(answer),
+            AnswerKind::Refused(_) => None,
+        };
+        match answer {
+            None => batches.went_astray(number),
+            Some(answer) => {
+                if !batches.answered(number, answer) {
+                    self.begin_gateway();
+                }
+            }
+        }
+    }
+
+    /// The log holds the one before to be gone, and with it all clients.
+    fn begin_gateway(&mut self) {
+        tracing::warn!(
+            "the log holds the clients of this replica to be gone: their connections end"
+        );
+        let service = &mut self.core.service;
+        if let Some(clients) = &mut service.clients {
+            clients.drop_all();
+        }
+        match new_gateway(self.options.id) {
+            Ok(gateway) => service.batches = Some(Batches::new(gateway)),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    fn fail(&mut self, why: anyhow::Error) {
+        if let Some(program) = &mut self.core.group.store.inner_mut().program {
+            program.fail(why);
+        }
+    }
+
+    /// Hands over what the program has said.
+    fn tell_clients(&mut self) {
+        let service = &mut self.core.service;
+        let (Some(clients), Some(batches)) = (&mut service.clients, &mut service.batches) else {
+            return;
+        };
+        let replay = self.core.group.store.inner_mut();
+        let mut program = replay.program.take();
+        let mut failed = None;
+        if let Some(running) = program.as_mut().and_then(Serving::running) {
+            if !std::mem::replace(&mut service.has_doorbell, true)
+                && let Err(error) = clients.watch_doorbell(running.rings.doorbell().as_raw_fd())
+            {
+                failed = Some(error.into());
+            }
+            for _ in 0..SAID_PER_TURN {
+                let said = match running.rings.take() {
+                    Ok(Some((_, said))) => said,
+                    Ok(None) => break,
+                    Err(broken) => {
+                        failed = Some(broken.into());
+                        break;
+                    }
+                };
+                let here = |connection| {
+                    let client = replay.client(connection)?;
+                    (client.gateway == batches.gateway()).then_some(client.client)
+                };
+                match said {
+                    Said::Data { connection, bytes } => {
+                        if let Some(client) = here(connection) {
+                            clients.tell(client, bytes);
+                        }
+                    }
+                    Said::Shut { connection } => {
+                        if let Some(client) = here(connection) {
+                            clients.shut(client);
+                        }
+                    }
+                    Said::Close { connection } => {
+                        if let Some(client) = here(connection) {
+                            clients.close(client);
+                        }
+                    }
+                    Said::Listen {
+                        at,
+                        is_datagrams: false,
+                    } => {
+                        let published = service.published.get(&at.port()).copied();
+                        failed = failed.or(clients.listen(at, published).err());
+                    }
+                    Said::Unlisten {
+                        at,
+                        is_datagrams: false,
+                    } => clients.unlisten(at),
+                    Said::Listen {
+                        at,
+                        is_datagrams: true,
+                    } => {
+                        failed = Some(anyhow::anyhow!(
+                            "the served program listens for UDP at {at}, which is not served yet"
+                        ));
+                    }
+                    Said::Unlisten { .. } | Said::Datagram { .. } => {}
+                }
+            }
+        }
+        if let (Some(failed), Some(program)) = (failed, &mut program) {
+            program.fail(failed);
+        }
+        replay.program = program;
+        clients.write(batches);
+    }
+
+    /// What is to be done every now and then.
+    fn keep_program(&mut self) {
+        if let Some(clients) = &mut self.core.service.clients {
+            clients.accept_again();
+        }
+        self.send_batches();
+        let now = clock::now();
+        for id in self.core.group.peers.connected.keys() {
+            self.core.service.heard.insert(*id, now);
+        }
+        if !self.core.group.leads() {
+            return;
+        }
+        if !self.core.group.store.inner().has_begun() {
+            self.begin_program();
+            return;
+        }
+        self.end_silent_gateway(now);
+    }
+
+    fn begin_program(&mut self) {
+        if self.core.service.begins {
+            return;
+        }
+        match new_key() {
+            Ok(key) => self.core.service.begins = self.propose(BEGIN, &Command::Begin { key }),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    fn end_silent_gateway(&mut self, now: Now) {
+        if self.core.service.ends {
+            return;
+        }
+        let own = self.options.id;
+        let heard = &mut self.core.service.heard;
+        let replay = self.core.group.store.inner();
+        let silent = replay.gateways().find(|gateway| {
+            let id = ReplicaId(gateway.replica);
+            let heard = *heard.entry(id).or_insert(now);
+            id != own && now.0.saturating_sub(heard.0) >= GATEWAY_SILENCE
+        });
+        if let Some(gateway) = silent {
+            tracing::warn!(
+                replica = gateway.replica,
+                "not heard for long: its clients' connections end"
+            );
+            self.core.service.ends = self.propose(GATEWAY_ENDS, &Command::GatewayEnds(gateway));
+        }
+    }
+
+    fn propose(&mut self, number: u64, command: &Command<'_>) -> bool {
+        let command = command.encode();
+        let routed = self
+            .core
+            .write(Origin::Service(number), command.len(), |buffer| {
+                buffer.extend_from_slice(&command);
+            });
+        matches!(routed, RouteOutcome::Pending)
+    }
+}

@@ -1,0 +1,156 @@
+//! Programs that were not written for it, served by `quorumwire run`: the real Redis, of which every replica
+//! runs one, and whose clients connect to any of them.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use redis::{Commands as _, Connection};
+
+const REDIS: [&str; 9] = [
+    "redis-server",
+    "--port",
+    "6379",
+    "--save",
+    "",
+    "--protected-mode",
+    "no",
+    "--enable-debug-command",
+    "yes",
+];
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What clients get answered before the next thing happens.
+const COMMANDS: u64 = 100;
+const CLIENTS_OF_EACH: u64 = 3;
+
+fn connect(address: SocketAddr) -> Result<Connection> {
+    let client = redis::Client::open(format!("redis://{address}/"))?;
+    let connection = client.get_connection_with_timeout(PATIENCE)?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    Ok(connection)
+}
+
+fn digest(address: SocketAddr) -> Result<String> {
+    Ok(redis::cmd("DEBUG")
+        .arg("DIGEST")
+        .query(&mut connect(address)?)?)
+}
+
+/// What a client was told, and whether its connection has ended.
+#[derive(Default)]
+struct Told {
+    pushed: Vec<String>,
+    is_cut: bool,
+}
+
+/// Pushes to a list whose order all clients make, and appends to a text, until told to stop or cut.
+fn push(address: SocketAddr, name: &str, stop: &AtomicBool, answered: &AtomicU64) -> Result<Told> {
+    let mut connection = connect(address)?;
+    let mut told = Told::default();
+    for number in 0_u64.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let value = format!("{name}.{number}");
+        let mut pipe = redis::pipe();
+        pipe.rpush("list", &value)
+            .append("text", &value)
+            .spop("set");
+        pipe.sadd("set", &value).set_ex(&value, 1, 1);
+        if pipe.query::<redis::Value>(&mut connection).is_err() {
+            told.is_cut = true;
+            break;
+        }
+        told.pushed.push(value);
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(told)
+}
+
+/// All programs have the same; with a client's answer there, what it was told is in it.
+fn compare(cluster: &Cluster<'_>, ids: &[u16], told: &[Told]) -> Result<()> {
+    let mut digests = BTreeSet::new();
+    cluster.wait_for("equal programs", || {
+        let of_each: Result<BTreeSet<_>> =
+            ids.iter().map(|id| digest(cluster.redis(*id))).collect();
+        digests = of_each?;
+        Ok(digests.len() == 1)
+    })?;
+    let first = *ids.first().context("a replica")?;
+    let list: Vec<String> = connect(cluster.redis(first))?.lrange("list", 0, -1)?;
+    let once: BTreeSet<&String> = list.iter().collect();
+    ensure!(once.len() == list.len(), "something was pushed twice");
+    for value in told.iter().flat_map(|it| &it.pushed) {
+        ensure!(
+            once.contains(value),
+            "{value} was acknowledged, and is lost"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn redis_survives_its_leader_and_clients_of_others_notice_nothing() {
+    let plan = Plan {
+        serves: REDIS.to_vec(),
+        ..Plan::new(3, Durability::Sync)
+    };
+    run_started(plan, |cluster| {
+        cluster.wait_for("three programs", || {
+            Ok((0..3).all(|id| connect(cluster.redis(id)).is_ok()))
+        })?;
+        let leader = cluster.wait_for_leader()?;
+        let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+        let addresses: Vec<_> = (0..3).map(|id| (id, cluster.redis(id))).collect();
+        let told: Vec<(u16, Told)> = thread::scope(|scope| {
+            let mut workers = Vec::new();
+            for (id, address) in addresses {
+                for client in 0..CLIENTS_OF_EACH {
+                    let (stop, answered) = (&stop, &answered);
+                    let name = format!("{id}-{client}");
+                    workers.push((
+                        id,
+                        scope.spawn(move || push(address, &name, stop, answered)),
+                    ));
+                }
+            }
+            let happened = kill_and_go_on(cluster, leader, &answered);
+            stop.store(true, Ordering::Relaxed);
+            let told = workers
+                .into_iter()
+                .map(|(id, it)| Ok((id, it.join().expect("a client")?)));
+            let told: Result<_> = told.collect();
+            happened.and(told)
+        })?;
+        for (id, told) in &told {
+            ensure!(
+                told.is_cut == (*id == leader),
+                "a client of replica {id}: {}",
+                told.is_cut
+            );
+        }
+        let told: Vec<_> = told.into_iter().map(|(_, told)| told).collect();
+        let others: Vec<_> = (0..3).filter(|id| *id != leader).collect();
+        compare(cluster, &others, &told)?;
+        // The one that was killed has nothing but the log: its program does all of it again.
+        cluster.start(leader)?;
+        cluster.wait_for("its program", || Ok(connect(cluster.redis(leader)).is_ok()))?;
+        compare(cluster, &[0, 1, 2], &told)
+    });
+}
+
+fn kill_and_go_on(cluster: &mut Cluster<'_>, leader: u16, answered: &AtomicU64) -> Result<()> {
+    let go_on = |cluster: &Cluster<'_>, when: &str| {
+        let before = answered.load(Ordering::Relaxed);
+        cluster.wait_for(&format!("clients go on {when}"), || {
+            Ok(answered.load(Ordering::Relaxed) >= before + COMMANDS)
+        })
+    };
+    go_on(cluster, "with all replicas")?;
+    cluster.kill(leader)?;
+    go_on(cluster, "without one")
+}
