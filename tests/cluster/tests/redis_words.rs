@@ -484,7 +484,7 @@ fn clients_are_ended_by_their_user_and_by_where_they_connected_to() {
     std::fs::remove_file(path).expect("the file is ours");
 }
 
-/// What is not as in Redis, as `docs/clients.md` tells it.
+/// What is not as in Redis, as `docs/compatibility.md` tells it.
 #[test]
 fn what_differs_is_said_in_so_many_words() {
     run_started(Plan::new(1, Durability::Memory), |cluster| {
