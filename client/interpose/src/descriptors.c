@@ -127,7 +127,7 @@ void qw_add_listener(struct qw_object *object)
 	add(&listeners, object);
 }
 
-static void forget_watch(struct qw_watch *watch)
+void qw_forget_watch(struct qw_watch *watch)
 {
 	struct qw_watch **link = &watch->object->watches;
 
@@ -142,12 +142,7 @@ static void forget_watch(struct qw_watch *watch)
 	free(watch);
 }
 
-void qw_forget_watch(struct qw_watch *watch)
-{
-	forget_watch(watch);
-}
-
-static void say_listen(const struct qw_object *object, enum qw_said kind)
+void qw_say_listen(const struct qw_object *object, enum qw_said kind)
 {
 	struct qw_listen listen = { .at = object->own, .is_datagrams = object->kind == QW_DATAGRAMS };
 
@@ -166,12 +161,12 @@ static void end(struct qw_object *object)
 		}
 		take_out(&listeners, object);
 		if (qw.on == 1)
-			say_listen(object, QW_SAID_UNLISTEN);
+			qw_say_listen(object, QW_SAID_UNLISTEN);
 		break;
 	case QW_DATAGRAMS:
 		take_out(&listeners, object);
 		if (qw.on == 1)
-			say_listen(object, QW_SAID_UNLISTEN);
+			qw_say_listen(object, QW_SAID_UNLISTEN);
 		break;
 	case QW_STREAM:
 		if (qw.on == 1) {
@@ -183,7 +178,6 @@ static void end(struct qw_object *object)
 	case QW_TIMER:
 		qw_forget_timer(object);
 		break;
-	case QW_PLAIN:
 	case QW_BOUND:
 	case QW_RANDOM:
 		break;
@@ -199,7 +193,7 @@ static void drop_epoll(int descriptor)
 	if (!epoll)
 		return;
 	while (epoll->watches)
-		forget_watch(epoll->watches);
+		qw_forget_watch(epoll->watches);
 	epolls[descriptor] = NULL;
 	free(epoll);
 }
@@ -220,7 +214,7 @@ void qw_drop_descriptor(int descriptor)
 	for (watch = object->watches; watch; watch = next) {
 		next = watch->next_of_object;
 		if (watch->descriptor == descriptor)
-			forget_watch(watch);
+			qw_forget_watch(watch);
 	}
 	if (--object->descriptors == 0)
 		end(object);

@@ -29,7 +29,6 @@
 #define QW_NEVER UINT64_MAX
 
 enum qw_object_kind {
-	QW_PLAIN, /* the kernel's */
 	QW_BOUND, /* a TCP socket with a name that does not listen yet */
 	QW_LISTENER,
 	QW_STREAM,
@@ -139,6 +138,7 @@ struct qw_object *qw_connection(uint64_t number);
 void qw_add_connection(struct qw_object *object);
 void qw_add_listener(struct qw_object *object);
 void qw_forget_watch(struct qw_watch *watch);
+void qw_say_listen(const struct qw_object *object, enum qw_said kind);
 struct qw_object *qw_listener_for(const struct qw_endpoint *own, enum qw_object_kind kind);
 
 /* ring.c */

@@ -66,11 +66,9 @@ static int type_of(int descriptor)
 
 static void begin_listening(struct qw_object *object, enum qw_object_kind kind)
 {
-	struct qw_listen listen = { .at = object->own, .is_datagrams = kind == QW_DATAGRAMS };
-
 	object->kind = kind;
 	qw_add_listener(object);
-	qw_say(QW_SAID_LISTEN, 0, &listen, sizeof(listen));
+	qw_say_listen(object, QW_SAID_LISTEN);
 }
 
 QW_CALL int bind(int descriptor, const struct sockaddr *address, socklen_t length)
@@ -259,36 +257,7 @@ QW_CALL int close(int descriptor)
 	return QW_REAL(close)(descriptor);
 }
 
-QW_CALL int dup(int descriptor)
-{
-	struct qw_object *object = qw_object_of(descriptor);
-	int made = QW_REAL(dup)(descriptor);
-
-	if (made >= 0 && object)
-		qw_set_object(made, object);
-	return made;
-}
-
-QW_CALL int dup3(int descriptor, int to, int flags)
-{
-	struct qw_object *object = qw_object_of(descriptor);
-	int made;
-
-	if (descriptor != to)
-		qw_drop_descriptor(to);
-	made = QW_REAL(dup3)(descriptor, to, flags);
-	if (made >= 0 && object)
-		qw_set_object(made, object);
-	return made;
-}
-
-QW_CALL int dup2(int descriptor, int to)
-{
-	if (descriptor == to)
-		return QW_REAL(dup2)(descriptor, to);
-	return dup3(descriptor, to, 0);
-}
-
+/* `made` stands for the same from now on. */
 static int duplicate(int descriptor, int made)
 {
 	struct qw_object *object = qw_object_of(descriptor);
@@ -296,6 +265,25 @@ static int duplicate(int descriptor, int made)
 	if (made >= 0 && object)
 		qw_set_object(made, object);
 	return made;
+}
+
+QW_CALL int dup(int descriptor)
+{
+	return duplicate(descriptor, QW_REAL(dup)(descriptor));
+}
+
+QW_CALL int dup3(int descriptor, int to, int flags)
+{
+	if (descriptor != to)
+		qw_drop_descriptor(to);
+	return duplicate(descriptor, QW_REAL(dup3)(descriptor, to, flags));
+}
+
+QW_CALL int dup2(int descriptor, int to)
+{
+	if (descriptor == to)
+		return QW_REAL(dup2)(descriptor, to);
+	return dup3(descriptor, to, 0);
 }
 
 #define FCNTL_CALL(name) \

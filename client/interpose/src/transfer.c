@@ -176,8 +176,6 @@ static ssize_t read_parts(int descriptor, struct qw_object *object, const struct
 		return (ssize_t)room_of(parts, count);
 	case QW_BOUND:
 	case QW_LISTENER:
-	case QW_PLAIN:
-		break;
 	}
 	return fail(ENOTCONN);
 }
@@ -324,8 +322,6 @@ static ssize_t write_message(struct qw_object *object, const struct msghdr *mess
 		return fail(EINVAL);
 	case QW_BOUND:
 	case QW_LISTENER:
-	case QW_PLAIN:
-		break;
 	}
 	raise(SIGPIPE);
 	return fail(ENOTCONN);

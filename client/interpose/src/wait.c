@@ -51,8 +51,6 @@ uint32_t qw_events_of(const struct qw_object *object)
 		return EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM;
 	case QW_BOUND:
 		return EPOLLOUT | EPOLLHUP;
-	case QW_PLAIN:
-		break;
 	}
 	return 0;
 }

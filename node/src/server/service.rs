@@ -48,36 +48,37 @@ pub trait Service: Hosted {
 
     /// Takes the first request off `bytes`, of a client that speaks one of its protocols.
     fn take_first(
-        admission: &mut Admission,
-        core: &mut Core<Self>,
-        connection: &mut Connection,
+        _: &mut Admission,
+        _: &mut Core<Self>,
+        _: &mut Connection,
         bytes: &[u8],
-    ) -> TakeOutcome;
+    ) -> TakeOutcome {
+        TakeOutcome::Bytes(bytes.len())
+    }
 
     /// Writes the answer of the first read of such a client, as far as `room` goes. True: all of it.
-    fn answer_first(
-        core: &mut Core<Self>,
-        connection: &mut Connection,
-        progress: ReadProgress,
-        room: usize,
-    ) -> bool;
+    fn answer_first(_: &mut Core<Self>, _: &mut Connection, _: ReadProgress, _room: usize) -> bool {
+        true
+    }
 
     /// Writes the answer of a read of such a client that need not be the first, without its first keys.
     fn answer_now(
-        core: &mut Core<Self>,
+        _: &mut Core<Self>,
         _: Origin,
         _: ReadLine<'_>,
-        keys_done: u32,
-        out: &mut Vec<u8>,
-    );
+        _keys_done: u32,
+        _out: &mut Vec<u8>,
+    ) {
+    }
 
     /// Writes the answer that came from the leader to the first read of such a client.
     fn put_read_answer(
-        connection: &mut Connection,
-        line_bytes_form: (u32, QueryForm),
-        said_quiet: (AnswerKind, bool),
-        answer: &[u8],
-    );
+        _: &mut Connection,
+        _line_bytes_form: (u32, QueryForm),
+        _said_quiet: (AnswerKind, bool),
+        _answer: &[u8],
+    ) {
+    }
 
     /// What to ask the leader for next of any client's read.
     fn line_to_forward(_: ReadProgress, line: &[u8]) -> Vec<u8> {
@@ -255,21 +256,4 @@ impl<A: Application + Default + 'static> Hosted for Native<A> {
 
 impl<A: Application + Default + 'static> Service for Native<A> {
     const PROTOCOLS: &'static [Protocol] = &[];
-
-    fn take_first(
-        _: &mut Admission,
-        _: &mut Core<Self>,
-        _: &mut Connection,
-        bytes: &[u8],
-    ) -> TakeOutcome {
-        TakeOutcome::Bytes(bytes.len())
-    }
-
-    fn answer_first(_: &mut Core<Self>, _: &mut Connection, _: ReadProgress, _: usize) -> bool {
-        true
-    }
-
-    fn answer_now(_: &mut Core<Self>, _: Origin, _: ReadLine<'_>, _: u32, _: &mut Vec<u8>) {}
-
-    fn put_read_answer(_: &mut Connection, _: (u32, QueryForm), _: (AnswerKind, bool), _: &[u8]) {}
 }

@@ -7,16 +7,13 @@ mod program;
 use self::batches::Batches;
 use self::gateway::{Clients, GatewayCounters};
 use self::program::Serving;
-use super::admission::Admission;
-use super::clients::{AnswerKind, Connection};
+use super::clients::AnswerKind;
 use super::core::{Core, Hosted};
 use super::fronts::Protocol;
 use super::origin::Origin;
 use super::random::random_number;
-use super::read_line::{ReadLine, ReadProgress};
 use super::route_outcome::RouteOutcome;
 use super::service::Service;
-use super::take_outcome::TakeOutcome;
 use super::{TOKEN_DATAGRAMS, clock};
 use crate::options::ServerOptions;
 use anyhow::Context as _;
@@ -95,23 +92,6 @@ impl Service for Served {
         let program = server.core.service.program.take();
         server.core.group.store.inner_mut().program = program;
     }
-
-    fn take_first(
-        _: &mut Admission,
-        _: &mut Core<Self>,
-        _: &mut Connection,
-        bytes: &[u8],
-    ) -> TakeOutcome {
-        TakeOutcome::Bytes(bytes.len())
-    }
-
-    fn answer_first(_: &mut Core<Self>, _: &mut Connection, _: ReadProgress, _: usize) -> bool {
-        true
-    }
-
-    fn answer_now(_: &mut Core<Self>, _: Origin, _: ReadLine<'_>, _: u32, _: &mut Vec<u8>) {}
-
-    fn put_read_answer(_: &mut Connection, _: (u32, QueryForm), _: (AnswerKind, bool), _: &[u8]) {}
 
     fn form_of_query(_: &[u8]) -> Option<(QueryForm, u32)> {
         None
@@ -225,27 +205,16 @@ impl Server {
     }
 
     fn send_batches(&mut self) {
-        loop {
-            let Some(batches) = &mut self.core.service.batches else {
-                return;
-            };
-            let Some((number, command)) = batches.next() else {
-                return;
-            };
-            let command = command.to_vec();
-            let routed = self
-                .core
-                .write(Origin::Service(number), command.len(), |buffer| {
-                    buffer.extend_from_slice(&command);
-                });
-            match routed {
-                RouteOutcome::Pending => {}
-                RouteOutcome::Stalled | RouteOutcome::Refused(..) => return, // at the next housekeeping
+        let Some(mut batches) = self.core.service.batches.take() else {
+            return;
+        };
+        while let Some((number, command)) = batches.next() {
+            if !self.propose(number, command) {
+                break; // at the next housekeeping
             }
-            if let Some(batches) = &mut self.core.service.batches {
-                batches.sent(number);
-            }
+            batches.sent(number);
         }
+        self.core.service.batches = Some(batches);
     }
 
     fn completed(&mut self, number: u64, said: AnswerKind, answer: &[u8]) {
@@ -394,7 +363,9 @@ impl Server {
             return;
         }
         match new_key() {
-            Ok(key) => self.core.service.begins = self.propose(BEGIN, &Command::Begin { key }),
+            Ok(key) => {
+                self.core.service.begins = self.propose(BEGIN, &Command::Begin { key }.encode());
+            }
             Err(error) => self.fail(error),
         }
     }
@@ -416,16 +387,17 @@ impl Server {
                 replica = gateway.replica,
                 "not heard for long: its clients' connections end"
             );
-            self.core.service.ends = self.propose(GATEWAY_ENDS, &Command::GatewayEnds(gateway));
+            self.core.service.ends =
+                self.propose(GATEWAY_ENDS, &Command::GatewayEnds(gateway).encode());
         }
     }
 
-    fn propose(&mut self, number: u64, command: &Command<'_>) -> bool {
-        let command = command.encode();
+    /// Whether it is on its way into the log.
+    fn propose(&mut self, number: u64, command: &[u8]) -> bool {
         let routed = self
             .core
             .write(Origin::Service(number), command.len(), |buffer| {
-                buffer.extend_from_slice(&command);
+                buffer.extend_from_slice(command);
             });
         matches!(routed, RouteOutcome::Pending)
     }
