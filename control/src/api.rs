@@ -449,7 +449,7 @@ pub enum Refusal {
     /// The data plane takes commands now.
     #[error("the data plane takes commands in this term")]
     FastTerm,
-    /// Leadership is being handed over; try the next leader.
+    /// Leadership is being transferred; try the next leader.
     #[error("leadership is being transferred")]
     Transferring,
     /// Another membership change is not committed yet, or the leader has committed nothing in its

@@ -38,7 +38,7 @@ pub(crate) struct Engaging {
 pub(crate) enum Campaign {
     /// No leader was heard.
     Silence,
-    /// The leader hands over.
+    /// The leader transfers leadership.
     Transfer,
     /// The leader itself wants a fast term.
     Engage {
@@ -361,7 +361,7 @@ impl Replica {
         mine && self.may_campaign()
     }
 
-    /// The leader hands over: stands for election at once, without asking before.
+    /// The leader transfers leadership: stands for election at once, without asking before.
     pub(crate) fn on_transfer_now(&mut self, from: Peer, term: Term, outputs: &mut Vec<Output>) {
         if !self.is_told_to_take_over(from, term) {
             self.counters.ignored_unexpected += 1;

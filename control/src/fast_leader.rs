@@ -207,7 +207,7 @@ impl Replica {
                 progress.part = Part::Engaged;
                 progress.plane_heard_at = now;
             } else if asked.contains(&progress.peer) {
-                progress.part = Part::Asked { until };
+                progress.part = Part::Engaging { until };
             }
         }
     }
@@ -224,13 +224,15 @@ impl Replica {
             return;
         };
         match (progress.part, start_index) {
-            (Part::Asked { .. }, Some(start_index)) if engaged => {
+            (Part::Engaging { .. }, Some(start_index)) if engaged => {
                 progress.matched(start_index);
                 progress.part = Part::Engaged;
                 progress.plane_heard_at = now;
             }
-            (Part::Asked { .. } | Part::Engaged, _) if !engaged => progress.take_over_by_software(),
-            (Part::Asked { .. } | Part::Engaged | Part::Software, _) => {}
+            (Part::Engaging { .. } | Part::Engaged, _) if !engaged => {
+                progress.take_over_by_software();
+            }
+            (Part::Engaging { .. } | Part::Engaged | Part::Software, _) => {}
         }
     }
 
@@ -320,7 +322,7 @@ impl Replica {
         for progress in &mut leading.progress {
             let lost = match progress.part {
                 Part::Software => false,
-                Part::Asked { until } => now >= until,
+                Part::Engaging { until } => now >= until,
                 Part::Engaged => now.0 >= progress.plane_heard_at.0 + silence,
             };
             if lost {
@@ -386,7 +388,7 @@ impl Replica {
         for peer in ready {
             let progress = self.leading.as_mut().and_then(|l| l.progress_of(peer));
             if let Some(progress) = progress.filter(|p| p.part == Part::Software) {
-                progress.part = Part::Asked { until };
+                progress.part = Part::Engaging { until };
                 self.fast_counters.offers += 1;
                 self.send(peer, Body::EngageOffer { start_index }, outputs);
             }

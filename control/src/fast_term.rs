@@ -51,7 +51,7 @@ pub enum LeaveReason {
     Software,
     /// The members are to be changed.
     MembershipChange,
-    /// Leadership is to be handed over.
+    /// Leadership is to be transferred.
     Transfer,
     /// Leader: too few engaged replicas answer.
     TooFewEngaged,
@@ -132,7 +132,7 @@ counters_by! {
         Software: "fast_term_left_software",
         /// Data plane stopped: the members were to be changed
         MembershipChange: "fast_term_left_membership_change",
-        /// Data plane stopped: leadership was to be handed over
+        /// Data plane stopped: leadership was to be transferred
         Transfer: "fast_term_left_transfer",
         /// Data plane stopped: too few engaged replicas answered
         TooFewEngaged: "fast_term_left_too_few_engaged",

@@ -393,8 +393,8 @@ impl Replica {
         reached && self.is_active(peer)
     }
 
-    /// A leader that removed itself leads until that is committed, tells everyone, hands over and
-    /// leaves.
+    /// A leader that removed itself leads until that is committed, tells everyone, transfers
+    /// leadership and leaves.
     fn leave_if_removed(&mut self, outputs: &mut Vec<Output>) {
         let removed = !self.members.is_voter(self.config.me);
         if !removed || self.members.index() > self.commit_index || self.leading.is_none() {

@@ -42,7 +42,7 @@ pub(crate) enum Part {
     /// Software, also beside a fast term.
     Software,
     /// It was asked to engage; software keeps still until it answers, but no longer than this.
-    Asked {
+    Engaging {
         /// Until when.
         until: Now,
     },

@@ -167,7 +167,7 @@ pub trait Driver: Sized {
     /// What was proposed here is applied, and this is what its client is told.
     fn note_answered(&mut self, _proposal: &Proposal<Self::Requester>, _said: AnswerKind) {}
 
-    /// This proposal's place in the log went to another entry, and whoever asked is about to be told.
+    /// This proposal's index went to another entry, and whoever asked is about to be told.
     fn note_displaced(&mut self, _proposal: &Proposal<Self::Requester>) {}
 
     /// A request has no answer, for this reason, and whoever asked is about to be told. Not for those that

@@ -353,7 +353,7 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// Tells a follower why what it passed on has no answer.
-    pub(crate) fn refuse_follower(&mut self, to: Follower, reason: Reason) {
+    pub fn refuse_follower(&mut self, to: Follower, reason: Reason) {
         let words = if is_said_in_words(reason) {
             (self.refusal_words)(reason)
         } else {

@@ -24,7 +24,7 @@
 //! | `plane_turn` | what the plane has goes to consensus, what clients want goes into the plane |
 //! | `term_keys` | the keys that planes sign with, one for each fast term |
 //! | `key_agreement` | whom they are told to, and when the plane is engaged with which |
-//! | `proposals` | who waits for a write, from when it has a place in the log until that place is settled |
+//! | `proposals` | who waits for a write, from when it has an index in the log until it is known what stands there |
 //!
 //! Generic over `S`, the state machine; `O`, where an answer goes (to a connection, to another replica, to a
 //! client of the plane: only who drives a group knows); and `P`, where the plane runs. Whoever drives a group

@@ -612,7 +612,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         self.waiting.front().map(|submission| submission.at)
     }
 
-    /// Hands over what waits, as much as there is room for. Who waits for it waits for its place in the log
+    /// Hands over what waits, as much as there is room for. Who waits for it waits for its index
     /// then.
     ///
     /// # Errors

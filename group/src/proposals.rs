@@ -1,4 +1,4 @@
-//! Who waits for a write, from when it has a place in the log until that place is settled.
+//! Who waits for a write, from when it has an index in the log until it is known what stands there.
 use crate::mutants::mutant;
 use quorumwire_control::Now;
 use quorumwire_interfaces::{Index, Term};
@@ -20,7 +20,7 @@ pub struct Proposal<O> {
 }
 
 impl<O> Proposal<O> {
-    /// Its place in the log.
+    /// Its index in the log.
     #[must_use]
     pub const fn log_position(&self) -> (Index, u16) {
         (self.index, self.position)
@@ -71,7 +71,7 @@ impl<O> Proposals<O> {
         self.of_term.insert(at, proposal);
     }
 
-    /// Those of the term that we lead, or led last, by their place.
+    /// Those of the term that we lead, or led last, by their index.
     pub fn iter(&self) -> impl Iterator<Item = &Proposal<O>> {
         self.of_term.iter()
     }
@@ -111,9 +111,9 @@ impl<O> Proposals<O> {
 pub struct Settlement<O> {
     /// It holds their commands: by their position in it.
     pub own: VecDeque<Proposal<O>>,
-    /// Their place went to this entry, which is another: they were not executed.
+    /// Their index went to this entry, which is another: they were not executed.
     pub displaced: Vec<Proposal<O>>,
-    /// Their place was replaced by a snapshot: nobody can tell what became of them.
+    /// A snapshot stands for their index: nobody can tell what became of them.
     pub unknown: Vec<Proposal<O>>,
 }
 
@@ -189,8 +189,8 @@ mod tests {
     }
 
     fn places<'a>(proposals: impl IntoIterator<Item = &'a Proposal<u64>>) -> Vec<(u64, u16, u64)> {
-        let place = |it: &Proposal<u64>| (it.index.0, it.position, it.term.0);
-        proposals.into_iter().map(place).collect()
+        let position = |it: &Proposal<u64>| (it.index.0, it.position, it.term.0);
+        proposals.into_iter().map(position).collect()
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub struct Applied<'a> {
     /// Grows from command to command, and is at least the index of the log entry it stands in, of which some
     /// hold several.
     pub number: u64,
-    /// The log's time at that place: what the tick before it said.
+    /// The log's time at that index: what the tick before it said.
     pub log_time: LogTime,
     /// Whether that tick may be long past. Then what counts from the moment of this command counts from
     /// the next [`advance`](Application::advance).

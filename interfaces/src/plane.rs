@@ -136,7 +136,7 @@ pub struct Command<'a> {
 /// An entry the plane has stored.
 #[derive(Clone, Copy, Debug)]
 pub struct PlaneEntry<'a> {
-    /// Its place in the log.
+    /// Its index in the log.
     pub index: Index,
     /// The fast term.
     pub term: Term,
@@ -210,11 +210,11 @@ pub enum PlaneError {
     Engaged,
     /// The grant is nothing it can work with; the text says what would be.
     Refused(&'static str),
-    /// The place it runs in failed: it must be disengaged. The text says what failed.
+    /// What it runs in failed: it must be disengaged. The text says what failed.
     Failed(Cow<'static, str>),
 }
 
-/// A place where the common case runs.
+/// Where the common case runs.
 ///
 /// Engaged, it alone moves the log: it stores, replicates, counts and commits entries of its grant's
 /// term. [`disengage`](Self::disengage) is a fence: when it returns, the registers account for every

@@ -48,9 +48,9 @@ reasons! {
     DiskFull = 19 => No,
     /// The process is stopping.
     Stopping = 20 => No,
-    /// Its place in the log went to another leader's entry.
+    /// Its index went to another leader's entry.
     NotCommitted = 21 => No,
-    /// Every place for a session is in use.
+    /// There are as many sessions as may be.
     TooManySessions = 22 => No,
     /// Its session was not opened, or is forgotten.
     UnknownSession = 23 => No,

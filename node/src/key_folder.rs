@@ -166,9 +166,9 @@ impl Step {
     /// Where things stand before it, and after it.
     const fn stages(self) -> (Stage, Stage) {
         match self {
-            Self::Add => (Stage::Settled, Stage::Added),
+            Self::Add => (Stage::NoRotation, Stage::Added),
             Self::Use => (Stage::Added, Stage::Used),
-            Self::Remove => (Stage::Used, Stage::Settled),
+            Self::Remove => (Stage::Used, Stage::NoRotation),
         }
     }
 }
@@ -374,7 +374,7 @@ impl KeyFolder {
     fn stage(&self, of: &Authority) -> anyhow::Result<Stage> {
         let authorities = read_certificates(&self.path(of.file))?;
         Ok(match authorities.len() {
-            1 => Stage::Settled,
+            1 => Stage::NoRotation,
             _ if self.path(of.next_key_file).exists() => Stage::Added,
             _ => Stage::Used,
         })

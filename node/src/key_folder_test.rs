@@ -123,9 +123,9 @@ fn a_step_that_was_cut_short_is_completed() {
         }
         folder.rotate_authority(&REPLICAS, step).unwrap(); // and not the secret
         folder.rotate(step).unwrap();
-        let settled = SecretFile::load(&folder.secret_file()).unwrap().stage();
-        assert_eq!(settled, folder.stage(&REPLICAS).unwrap(), "{step:?}");
-        assert_eq!(settled, folder.stage(&CLIENTS).unwrap(), "{step:?}");
+        let stage = SecretFile::load(&folder.secret_file()).unwrap().stage();
+        assert_eq!(stage, folder.stage(&REPLICAS).unwrap(), "{step:?}");
+        assert_eq!(stage, folder.stage(&CLIENTS).unwrap(), "{step:?}");
         loaded(&folder, 0).unwrap();
     }
 }

@@ -52,7 +52,7 @@ impl std::fmt::Debug for Secret {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stage {
     /// None is under way.
-    Settled,
+    NoRotation,
     /// The new one is accepted, the old one used.
     Added,
     /// The new one is used, the old one still accepted.
@@ -64,7 +64,7 @@ impl Stage {
     #[must_use]
     pub const fn in_words(self) -> &'static str {
         match self {
-            Self::Settled => "settled",
+            Self::NoRotation => "no rotation under way",
             Self::Added => "added and not used",
             Self::Used => "used, the old one not removed",
         }
@@ -225,7 +225,7 @@ impl SecretFile {
         match &self.secret[..] {
             [_, new] if new.epoch == self.in_use => Stage::Used,
             [_, _] => Stage::Added,
-            _ => Stage::Settled,
+            _ => Stage::NoRotation,
         }
     }
 

@@ -418,7 +418,7 @@ pub enum ErrorCode {
     Busy,
     /// The data plane takes commands now.
     FastTerm,
-    /// Leadership is being handed over.
+    /// Leadership is being transferred.
     Transferring,
     /// Another change of the members is under way.
     ChangeInProgress,

@@ -372,6 +372,7 @@ impl Driver for Host<'_> {
 
     fn read_not_granted(&mut self, operation: u32, ticket: Ticket, _: bool) {
         let (world, machine) = (&mut *self.world, self.machine);
+        world.counts.see("read without its round");
         match world.burst_of(operation) {
             Some(burst) => world.pipe_reads_anew(machine, burst, ReadState::Round(ticket)),
             None => world.refuse(machine, operation),

@@ -39,7 +39,7 @@ impl World {
         self.queue.set(now + lasts, Event::Returned(leader));
     }
 
-    /// Whoever leads now hands over to the one that led before.
+    /// Whoever leads now transfers leadership to the one that led before.
     pub fn leadership_comes_back(&mut self, to: usize) {
         let id = self.machines[to].peer.id;
         if let Some(leader) = self.leader().filter(|leader| *leader != to) {

@@ -48,8 +48,8 @@ pub use handshake::{
 };
 pub use lineage::{lineage_from_proto, lineage_to_proto};
 pub use lineage_packet::{
-    LINEAGE_PACKET_BODY_BYTES, LINEAGE_PACKET_BYTES, LINEAGE_PACKET_TAG_BYTES, LineagePacket,
-    LineageWords,
+    LINEAGE_PACKET_BODY_BYTES, LINEAGE_PACKET_BYTES, LINEAGE_PACKET_TAG_BYTES, LineageMessage,
+    LineagePacket,
 };
 pub use membership::{CommitQuorum, Member, MemberRole, Membership};
 pub use prost;

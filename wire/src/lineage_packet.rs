@@ -14,16 +14,16 @@ pub const LINEAGE_PACKET_BYTES: usize = LINEAGE_PACKET_BODY_BYTES + LINEAGE_PACK
 /// `QLIN`; a plane's packet begins with `QW`.
 const MAGIC: [u8; 4] = *b"QLIN";
 const VERSION: u8 = 1;
-const ASKED: u8 = 1;
-const TOLD: u8 = 2;
+const QUESTION: u8 = 1;
+const ANSWER: u8 = 2;
 
 /// Which way a datagram goes, and what it says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LineageWords {
+pub enum LineageMessage {
     /// A client asks.
-    Asked,
+    Question,
     /// A replica tells; 0: its cluster has none.
-    Told(Lineage),
+    Answer(Lineage),
 }
 
 /// What a datagram says.
@@ -33,17 +33,17 @@ pub struct LineagePacket {
     pub epoch: u8,
     /// Drawn by the client, and repeated in the answer.
     pub question: [u8; 16],
-    /// The rest.
-    pub words: LineageWords,
+    /// What it says.
+    pub message: LineageMessage,
 }
 
 impl LineagePacket {
     /// The bytes before the tag.
     #[must_use]
     pub fn encode(&self) -> [u8; LINEAGE_PACKET_BODY_BYTES] {
-        let (kind, lineage) = match self.words {
-            LineageWords::Asked => (ASKED, Lineage::default()),
-            LineageWords::Told(lineage) => (TOLD, lineage),
+        let (kind, lineage) = match self.message {
+            LineageMessage::Question => (QUESTION, Lineage::default()),
+            LineageMessage::Answer(lineage) => (ANSWER, lineage),
         };
         let mut body = [0; LINEAGE_PACKET_BODY_BYTES];
         body[..4].copy_from_slice(&MAGIC);
@@ -66,15 +66,15 @@ impl LineagePacket {
         let lineage = Lineage(u128::from_be_bytes(lineage));
         let mut question = [0; 16];
         question.copy_from_slice(&body[8..24]);
-        let words = match body[5] {
-            ASKED => LineageWords::Asked,
-            TOLD => LineageWords::Told(lineage),
+        let message = match body[5] {
+            QUESTION => LineageMessage::Question,
+            ANSWER => LineageMessage::Answer(lineage),
             _ => return None,
         };
         let packet = Self {
             epoch: body[6],
             question,
-            words,
+            message,
         };
         // Every byte is as a sender of ours makes it.
         (packet.epoch <= 1 && packet.encode() == *body).then_some((packet, tag))

@@ -9,7 +9,7 @@ use super::udp::socket_to;
 use hkdf::Hkdf;
 use quorumwire_interfaces::{Lineage, PlaneKeyPair};
 use quorumwire_wire::{
-    LINEAGE_PACKET_BYTES, LINEAGE_PACKET_TAG_BYTES, LineagePacket, LineageWords,
+    LINEAGE_PACKET_BYTES, LINEAGE_PACKET_TAG_BYTES, LineageMessage, LineagePacket,
 };
 use sha2::Sha256;
 use std::io::{self, ErrorKind};
@@ -49,7 +49,12 @@ pub fn keys_of(file: &PlaneKeyPair, lineage: Lineage) -> PlaneKeyPair {
 /// A client's datagram that asks for the lineage.
 #[must_use]
 pub fn ask(file: &PlaneKeyPair, question: Question) -> [u8; LINEAGE_PACKET_BYTES] {
-    seal(file.key, bit(file.epoch), question, LineageWords::Asked)
+    seal(
+        file.key,
+        bit(file.epoch),
+        question,
+        LineageMessage::Question,
+    )
 }
 
 /// A replica's answer to a datagram; `None`: nothing is to be answered.
@@ -60,18 +65,18 @@ pub fn tell(
     lineage: Lineage,
 ) -> Option<[u8; LINEAGE_PACKET_BYTES]> {
     let (packet, key) = open(file, datagram)?;
-    let words = LineageWords::Told(lineage);
-    let asked = packet.words == LineageWords::Asked;
-    asked.then(|| seal(key, packet.epoch, packet.question, words))
+    let message = LineageMessage::Answer(lineage);
+    let asked = packet.message == LineageMessage::Question;
+    asked.then(|| seal(key, packet.epoch, packet.question, message))
 }
 
 /// What a replica has told; `None`: it is no answer to this question.
 #[must_use]
 pub fn told(file: &PlaneKeyPair, datagram: &[u8], question: Question) -> Option<Lineage> {
     let (packet, _) = open(file, datagram)?;
-    match packet.words {
-        LineageWords::Told(lineage) if packet.question == question => Some(lineage),
-        LineageWords::Told(_) | LineageWords::Asked => None,
+    match packet.message {
+        LineageMessage::Answer(lineage) if packet.question == question => Some(lineage),
+        LineageMessage::Answer(_) | LineageMessage::Question => None,
     }
 }
 
@@ -129,12 +134,12 @@ fn seal(
     key: Key,
     epoch: u8,
     question: Question,
-    words: LineageWords,
+    message: LineageMessage,
 ) -> [u8; LINEAGE_PACKET_BYTES] {
     let packet = LineagePacket {
         epoch,
         question,
-        words,
+        message,
     };
     let mut datagram = [0; LINEAGE_PACKET_BYTES];
     let (body, tag) = datagram.split_at_mut(LINEAGE_PACKET_BYTES - LINEAGE_PACKET_TAG_BYTES);

@@ -70,6 +70,14 @@ pub fn put_read_answer<S: Service>(
     }
 }
 
+/// Whether a read whose answer fits no message is asked for in parts. A native client does that by itself.
+pub fn reads_in_parts<S: Service>(connection: &Connection) -> bool {
+    match connection.front {
+        Front::Native(_) => false,
+        Front::Memcached | Front::Redis(_) => S::reads_in_parts(connection),
+    }
+}
+
 /// Tells a client what it is to know before its requests are looked at.
 pub fn tell<S: Service>(admission: &Admission, core: &Core<S>, connection: &mut Connection) {
     match connection.front {

@@ -198,10 +198,10 @@ impl<S: Service> Driver for Server<S> {
 
     fn take_returned(&mut self, returned: ForwardResult<Origin>, reply: &[u8]) {
         match returned {
-            ForwardResult::Answered(forward, AnswerKind::Answer)
-                if forward.is_read && S::is_too_large(reply) =>
+            ForwardResult::Answered(forward, AnswerKind::Refused(Reason::AnswerTooLong))
+                if forward.is_read =>
             {
-                self.read_in_parts(forward.origin, reply);
+                self.take_too_long(forward.origin);
             }
             ForwardResult::Answered(forward, AnswerKind::Refused(reason)) => {
                 if !forward.is_read {

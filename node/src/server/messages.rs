@@ -1,6 +1,6 @@
 //! What comes from other replicas, and what goes to them: messages of consensus, requests that followers pass
 //! on, and what becomes of these.
-use super::clients::Connection;
+use super::by_front;
 use super::groups::{group_at, placed};
 use super::links::LinkEvent;
 use super::origin::{Forward, Origin};
@@ -9,8 +9,8 @@ use super::{Server, reads};
 use bytes::Bytes;
 use quorumwire_control::{Input, Peer};
 use quorumwire_group::{
-    self as group, AnswerKind, Driver as _, Effect, Follower, GroupMessage, PassedOn,
-    REQUEST_TIMEOUT, ReadState,
+    self as group, Driver as _, Effect, Follower, GroupMessage, PassedOn, REQUEST_TIMEOUT,
+    ReadState,
 };
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_wire::MemberRole;
@@ -153,19 +153,16 @@ impl<S: Service> Server<S> {
         }
     }
 
-    /// The leader's answer to a read would not fit one message.
-    pub fn read_in_parts(&mut self, origin: Origin, answer: &[u8]) {
-        let Origin::Client(id, slot_number) = origin else {
-            return self.answer_here(origin, AnswerKind::Answer, answer);
-        };
-        let is_native = |connection: &mut Connection| connection.native().is_some();
-        if self.clients.get(id).is_some_and(is_native) {
-            return self.answer_here(origin, AnswerKind::Answer, answer); // it asks for less by itself
-        }
-        if let Some(connection) = self.clients.get(id) {
+    /// The leader's answer to a read would fit no message: a front that can asks for parts of it.
+    pub fn take_too_long(&mut self, origin: Origin) {
+        if let Origin::Client(id, slot_number) = origin
+            && let Some(connection) = self.clients.get(id)
+            && by_front::reads_in_parts::<S>(connection)
+        {
             reads::forward_in_parts(connection, slot_number);
+            return self.clients.attend(id);
         }
-        self.clients.attend(id);
+        self.refuse_here(origin, Reason::AnswerTooLong);
     }
 
     /// Refuses requests that have waited on a connection for too long.

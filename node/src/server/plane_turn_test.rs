@@ -59,8 +59,8 @@ struct Inside {
 pub struct Alone(Arc<Mutex<Inside>>);
 
 impl Alone {
-    /// What it was lent last: until when it may do what, and the answers that it has.
-    pub fn lent(&self) -> (Leave, BTreeMap<Vec<u8>, Vec<u8>>) {
+    /// Until when it may do what for its clients, and the answers that it has for them.
+    pub fn leave_and_answers(&self) -> (Leave, BTreeMap<Vec<u8>, Vec<u8>>) {
         let inside = self.0.lock().unwrap();
         (inside.leave, inside.answers.clone())
     }
@@ -643,9 +643,9 @@ fn a_write_does_not_pass_those_that_wait_since_the_fast_term() {
 
 #[test]
 fn a_read_shows_what_a_plane_has_answered_that_is_being_stopped() {
-    let (mut core, place) = fast_leader();
+    let (mut core, plane) = fast_leader();
     let before = core.group.applied;
-    let answered = place.commit(1);
+    let answered = plane.commit(1);
     core.group.step(Input::PlaneFailed);
     assert!(
         !core.group.leads_fast_term(),
@@ -668,11 +668,11 @@ fn a_read_shows_what_a_plane_has_answered_that_is_being_stopped() {
 
 #[test]
 fn registers_of_an_earlier_term_say_nothing() {
-    let (mut core, place) = fast_leader();
+    let (mut core, plane) = fast_leader();
     core.group.step(Input::PlaneFailed);
     carry_out(&mut core);
-    place.0.lock().unwrap().registers.term = Term(core.group.replica.term().0 - 1);
-    place.commit(5);
+    plane.0.lock().unwrap().registers.term = Term(core.group.replica.term().0 - 1);
+    plane.commit(5);
     assert_eq!(core.group.plane_registers(), None);
     assert_eq!(core.group.last_index(), core.group.replica.last_index());
 }

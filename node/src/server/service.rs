@@ -85,8 +85,8 @@ pub trait Service: Hosted {
         line.to_vec()
     }
 
-    /// Whether the leader's answer to a forwarded read says that it fits no message, and parts of it may.
-    fn is_too_large(_answer: &[u8]) -> bool {
+    /// Whether a read whose answer fits no message is sent to the leader anew, for fewer of its keys.
+    fn reads_in_parts(_: &Connection) -> bool {
         false
     }
 

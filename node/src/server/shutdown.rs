@@ -42,7 +42,7 @@ impl<S: Service> Server<S> {
         }
         if is_late {
             tracing::warn!(
-                "stopping: some requests were not answered, or leadership was not handed over, in time"
+                "stopping: some requests were not answered, or leadership was not transferred, in time"
             );
         }
         self.each_group(Self::send_effects);

@@ -91,7 +91,7 @@ fn leader_behind_the_others() -> Core {
     core
 }
 
-/// Whether leadership is to be handed over, so much later.
+/// Whether leadership is to be transferred, so much later.
 fn transfers(server: &mut Server, later: Duration) -> bool {
     server.core.group.now.0 += later;
     let before = server.core.group.next_ticket();

@@ -254,7 +254,7 @@ fn a_write_that_comes_after_others_have_led_is_not_carried_out_behind_a_later_on
 }
 
 /// Does not wait for the answer: the old leader may not hear of it.
-fn hand_over(cluster: &Cluster<'_>, from: u16, to: u16) -> Result<()> {
+fn begin_transfer(cluster: &Cluster<'_>, from: u16, to: u16) -> Result<()> {
     let http = cluster.http(from);
     let wish = format!("{{\"to\": {to}}}");
     let mut stream = TcpStream::connect(http)?;
@@ -285,10 +285,10 @@ fn delay_a_request(
     cluster.wait_for("it to be passed on", || {
         Ok(cluster.status(follower)?.counters["forwarded_to_leader"] > before)
     })?;
-    hand_over(cluster, leader, follower)?;
+    begin_transfer(cluster, leader, follower)?;
     meanwhile(pipe)?;
-    hand_over(cluster, follower, third)?;
-    hand_over(cluster, third, leader)?;
+    begin_transfer(cluster, follower, third)?;
+    begin_transfer(cluster, third, leader)?;
     network.heal()
 }
 

@@ -356,6 +356,15 @@ impl Store {
         }
     }
 
+    /// Whether the answer to this read is no longer than [`REPLY_BYTES_MAX`].
+    #[must_use]
+    pub fn answer_fits(&self, read: &Read<'_>) -> bool {
+        match read.kind() {
+            ReadKind::Items { keys, .. } => self.fits_in_reply(keys),
+            ReadKind::Meta(_) | ReadKind::Debug(_) => true, // of one item
+        }
+    }
+
     /// The same for one of memcached.
     pub fn answer_memcached(&self, read: &Read<'_>, reply: &mut Vec<u8>) {
         let before = reply.len();

@@ -32,7 +32,7 @@ use super::answers;
 use super::clients::{AnswerKind, Connection, Statistics};
 use super::connection_id::ConnectionId;
 use super::core::Hosted;
-use super::fronts::Protocol;
+use super::fronts::{Front, Protocol};
 use super::origin::Origin;
 use super::read_line::ReadProgress;
 use super::read_line::{AnswerTime, ReadLine};
@@ -46,7 +46,6 @@ use mio::Registry;
 use quorumwire_control::Entry;
 use quorumwire_group::FollowerRead;
 use quorumwire_interfaces::{CounterSink, Index, Term};
-use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{
     Command, ERROR_BYTES_MAX, MemoryChange, MemoryCounters, MemoryPolicy, REPLY_BYTES_MAX, Store,
 };
@@ -170,8 +169,8 @@ impl Service for KeyValue {
         reads::line_to_forward(progress, line)
     }
 
-    fn is_too_large(answer: &[u8]) -> bool {
-        answer == reply::REPLY_TOO_LARGE
+    fn reads_in_parts(connection: &Connection) -> bool {
+        matches!(connection.front, Front::Memcached)
     }
 
     fn take_part(connection: &mut Connection, answer: &[u8]) {

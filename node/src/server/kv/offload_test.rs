@@ -9,11 +9,11 @@ use quorumwire_kv::{Command as Write, MemoryChange};
 
 #[test]
 fn a_plane_is_lent_what_it_may_answer_and_until_when() {
-    let (mut core, place) = fast_leader();
-    let lent = || place.lent();
+    let (mut core, plane) = fast_leader();
+    let leave_and_answers = || plane.leave_and_answers();
     core.service.read_lease.reads = true;
     core.lend_to_plane();
-    let (leave, answers) = lent();
+    let (leave, answers) = leave_and_answers();
     assert_eq!(leave.applied, core.group.applied);
     assert_eq!(leave.writes_until, Duration::MAX);
     assert_eq!(
@@ -28,7 +28,7 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     apply(&mut core, &long);
     let deadline = core.group.now.0 + Duration::from_mins(1);
     core.lend_to_plane();
-    let (leave, answers) = lent();
+    let (leave, answers) = leave_and_answers();
     assert_eq!(leave.applied, core.group.applied);
     // A tick comes first from then on; the log's time may run faster by a tenth.
     let early = deadline.saturating_sub(leave.writes_until);
@@ -44,7 +44,7 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     core.group.clock.barrier = core.group.applied.next();
     core.draining = true;
     core.lend_to_plane();
-    let (leave, answers) = lent();
+    let (leave, answers) = leave_and_answers();
     assert!(answers.is_empty());
     assert!(
         leave.reads_until > core.group.now.0,
@@ -55,30 +55,34 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     core.group.term_start = core.group.applied.next();
     core.lend_to_plane();
     assert_eq!(
-        lent().0.reads_until,
+        leave_and_answers().0.reads_until,
         Duration::ZERO,
         "an earlier term's entry"
     );
     core.group.term_start = Index(0);
     core.lend_to_plane();
-    assert!(lent().0.reads_until > Duration::ZERO);
+    assert!(leave_and_answers().0.reads_until > Duration::ZERO);
     core.service.read_lease.reads = false;
     core.lend_to_plane();
-    assert_eq!(lent().0.reads_until, Duration::ZERO, "switched off");
+    assert_eq!(
+        leave_and_answers().0.reads_until,
+        Duration::ZERO,
+        "switched off"
+    );
 }
 
 /// The plane answers before the store could refuse.
 #[test]
 fn a_plane_takes_no_sets_with_a_memory_limit_or_one_on_its_way() {
-    let (mut core, place) = fast_leader();
+    let (mut core, plane) = fast_leader();
     let writes_until = |core: &mut Core| {
         core.lend_to_plane();
-        place.lent().0.writes_until
+        plane.leave_and_answers().0.writes_until
     };
     assert_eq!(writes_until(&mut core), Duration::MAX);
     core.limit_is_on_its_way();
     assert_eq!(
-        place.lent().0.writes_until,
+        plane.leave_and_answers().0.writes_until,
         Duration::ZERO,
         "before it is in the log"
     );

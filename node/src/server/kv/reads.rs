@@ -7,7 +7,7 @@ use crate::server::origin::Origin;
 use crate::server::read_line::ReadProgress;
 use crate::server::read_line::{AnswerTime, ReadLine};
 use quorumwire_group::FollowerRead;
-use quorumwire_interfaces::Application as _;
+use quorumwire_interfaces::{Application as _, Reason};
 use quorumwire_kv::memcached::{Read, ReadKind, reply};
 use quorumwire_kv::{Key, Query, QueryForm};
 
@@ -182,8 +182,11 @@ impl Core {
                 }
             }
             Query::Memcached(read) if matches!(read.kind(), ReadKind::Items { .. }) => {
-                self.group.store.inner().answer(&query, &mut answer);
                 self.count_read(read);
+                if !self.group.store.inner().answer_fits(read) {
+                    return self.group.refuse_follower(from, Reason::AnswerTooLong);
+                }
+                self.group.store.inner().answer(&query, &mut answer);
             }
             Query::Memcached(read) => {
                 // The follower sends no write after a read that it waits for, as long as it does not lead.
