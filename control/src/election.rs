@@ -205,6 +205,18 @@ impl Replica {
         transfer || own_leader || !self.is_loyal()
     }
 
+    /// The same in the term that it is in. Another message may have brought that term here before the
+    /// candidate's request did, and ends no promise. Whoever has the vote got it when nothing was promised.
+    fn may_vote_in_own_term(&mut self, from: Peer, transfer: bool, engage: bool) -> bool {
+        let own_leader = engage && self.leader_heard == Some(from);
+        let has_vote = self.vote == Some(from);
+        if transfer || own_leader || has_vote || !self.has_promised() {
+            return true;
+        }
+        self.counters.vote_refused_recent_leader += 1;
+        mutant("promise-ends-with-its-term")
+    }
+
     pub(crate) fn on_vote_request(
         &mut self,
         from: Peer,
@@ -213,13 +225,16 @@ impl Replica {
         (transfer, engage): (bool, bool),
         outputs: &mut Vec<Output>,
     ) {
-        if term > self.term {
+        let heeded = if term > self.term {
             if !self.heeds_candidate(from, transfer, engage) {
                 self.counters.vote_refused_recent_leader += 1;
                 return;
             }
             self.enter_term(term, outputs);
-        }
+            true
+        } else {
+            self.may_vote_in_own_term(from, transfer, engage)
+        };
         if self.plane.engagement.is_some() || self.plane.wish.is_some() {
             // Its vote in this term is given, or its leader known: this is a repetition.
             self.counters.ignored_unexpected += 1;
@@ -227,7 +242,8 @@ impl Replica {
         }
         let free = self.vote.is_none() || self.vote == Some(from) || mutant("vote-twice");
         let leaderless = self.leader.is_none() && self.role != Role::Leader;
-        let granted = term == self.term && free && leaderless && self.is_up_to_date(candidate_log);
+        let granted =
+            heeded && term == self.term && free && leaderless && self.is_up_to_date(candidate_log);
         let reply = Body::VoteReply {
             granted,
             pre_vote: false,

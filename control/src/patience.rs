@@ -45,14 +45,19 @@ impl Replica {
     /// (thesis section 6.4.1: leases and undisturbed leaders rest on this).
     pub(crate) fn is_loyal(&self) -> bool {
         let lost = self.leader_lost;
-        let promised = self.has_heard_leader_within(self.config.lease)
-            && !(lost && mutant("lost-connection-breaks-promise"));
+        let promised = self.has_promised();
         // A restart renews the promise that may have been given before; it hears no leader by itself.
         let patient = self.has_heard_leader_within(self.config.election_timeout)
             && self.leader_heard.is_some()
             && !lost
             && !mutant("only-promise-protects-leader");
         (self.role == Role::Leader || promised || patient) && !mutant("vote-despite-leader")
+    }
+
+    /// Whether it has promised to give nobody else a vote, and that has not passed.
+    pub(crate) fn has_promised(&self) -> bool {
+        self.has_heard_leader_within(self.config.lease)
+            && !(self.leader_lost && mutant("lost-connection-breaks-promise"))
     }
 
     fn has_heard_leader_within(&self, time: Duration) -> bool {

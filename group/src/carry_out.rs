@@ -12,9 +12,9 @@ use crate::requester::PlaneClient;
 use crate::requester::{AnswerTo, Follower, Requester};
 use crate::waiting::{FollowerRead, Reader, Ungranted};
 use bytes::Bytes;
-use quorumwire_control::{Entry, Input, Output, Peer, Refusal, RoleChange, Ticket};
+use quorumwire_control::{Entry, Input, Output, Peer, Refusal, RoleChange, SnapshotMeta, Ticket};
 use quorumwire_interfaces::{Index, Reason};
-use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
+use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES, Sessions};
 
 /// Commands applied at once (and those of an entry that it began), and their bytes, so that heartbeats and
 /// clients are not kept waiting by a long backlog. How long they may take together is the driver's business.
@@ -111,6 +111,31 @@ pub fn carry_out<D: Driver>(driver: &mut D, output: Output) -> Result<(), D::Err
     Ok(())
 }
 
+/// Exchanges the state for a snapshot of another replica. Before anything is read out of the new one, those
+/// hear who wait for what it stands for: a read that its client sent in front of such a write would show it.
+///
+/// # Panics
+///
+/// If the state is newer.
+pub fn install<D: Driver>(
+    driver: &mut D,
+    meta: &SnapshotMeta,
+    store: &mut Box<Sessions<D::Application>>,
+) {
+    if let Some(group) = driver.group() {
+        group.install(meta, store);
+    }
+    tell_unknown(driver);
+}
+
+/// Tells those for whose write a snapshot stands that nobody can tell what became of it.
+fn tell_unknown<D: Driver>(driver: &mut D) {
+    let unknown = driver.group().map(Group::take_unknown);
+    for proposal in unknown.into_iter().flatten() {
+        refuse(driver, proposal.origin, Reason::OutcomeUnknown);
+    }
+}
+
 /// Applies committed entries, as many as there is time for, and answers whoever waits for them.
 fn apply_some<D: Driver>(driver: &mut D) {
     let can_apply = driver.group().is_some_and(|group| group.can_apply());
@@ -158,10 +183,8 @@ pub fn apply_entry<D: Driver>(driver: &mut D, entry: &Entry) -> usize {
     };
     let mut applying = group.begin_entry(entry);
     let mut reply = std::mem::take(&mut group.reply);
-    let (unknown, displaced) = (group.take_unknown(), group.take_displaced());
-    for proposal in unknown {
-        refuse(driver, proposal.origin, Reason::OutcomeUnknown);
-    }
+    let displaced = group.take_displaced();
+    tell_unknown(driver);
     for proposal in displaced {
         driver.note_displaced(&proposal);
         refuse(driver, proposal.origin, Reason::NotCommitted);

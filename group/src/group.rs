@@ -183,13 +183,13 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
         self.committed = self.replica.commit_index();
     }
 
-    /// Puts a snapshot of another replica in place of the state; the state before it. The log stands still
-    /// from the wish to install until its answer.
+    /// Exchanges the state for a snapshot of another replica. The log stands still from the wish to install
+    /// until its answer. Whoever waits for what it stands for is in `settled`.
     ///
     /// # Panics
     ///
     /// If the state is newer.
-    pub fn install(&mut self, meta: &SnapshotMeta, store: Box<Sessions<S>>) -> Box<Sessions<S>> {
+    pub(crate) fn install(&mut self, meta: &SnapshotMeta, store: &mut Box<Sessions<S>>) {
         let (last_index, applied) = (meta.last_index, self.applied);
         assert!(
             last_index > applied,
@@ -199,7 +199,10 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
         self.committed = self.committed.max(last_index);
         self.log_time = self.log_time.max(meta.log_time);
         self.bytes_since_snapshot = 0;
-        std::mem::replace(&mut self.store, store)
+        if !mutant("snapshot-settles-nothing") {
+            (self.settled).take_behind_snapshot(&mut self.proposals, last_index);
+        }
+        std::mem::swap(&mut self.store, store);
     }
 
     /// A leader that cannot store lets another one lead, if the others can: they have committed what is not

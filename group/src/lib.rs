@@ -56,7 +56,7 @@ mod waiting;
 
 pub use apply::{AppliedCommand, Split, apply, commands_of};
 pub use carry_out::{
-    apply_entry, carry_out, carry_out_all, end_turn, keep_house, peer_is_gone, poll_plane,
+    apply_entry, carry_out, carry_out_all, end_turn, install, keep_house, peer_is_gone, poll_plane,
     serve_ready_reads, take_request,
 };
 pub use clocks::{LeaderClock, Overdue};

@@ -141,6 +141,16 @@ impl<O> Settlement<O> {
         }
     }
 
+    /// Takes what a snapshot stands for whose last entry has this index.
+    pub fn take_behind_snapshot(&mut self, proposals: &mut Proposals<O>, last_index: Index) {
+        let Proposals { of_term, orphans } = proposals;
+        let of_snapshot = |it: &mut Proposal<O>| it.index <= last_index;
+        self.unknown.extend(orphans.extract_if(.., of_snapshot));
+        while let Some(proposal) = of_term.pop_front_if(of_snapshot) {
+            self.unknown.push(proposal);
+        }
+    }
+
     fn sort_in(&mut self, proposal: Proposal<O>, (index, term): (Index, Term)) {
         if proposal.index < index {
             self.unknown.push(proposal);
@@ -166,6 +176,18 @@ mod tests {
     use std::time::Duration;
 
     const TERM: Term = Term(7);
+
+    #[test]
+    fn a_snapshot_stands_for_all_up_to_its_last_entry() {
+        let of_term =
+            [(9, 1), (10, 0), (11, 1)].map(|(index, position)| proposal(index, position, 7));
+        let mut proposals = waiting([proposal(8, 0, 5), proposal(11, 0, 5)], of_term);
+        let mut settled = Settlement::default();
+        settled.take_behind_snapshot(&mut proposals, Index(10));
+        assert_eq!(places(&settled.unknown), [(8, 0, 5), (9, 1, 7), (10, 0, 7)]);
+        assert!(settled.own.is_empty() && settled.displaced.is_empty());
+        assert_eq!((proposals.len(), proposals.orphan_count()), (1, 1));
+    }
 
     fn proposal(index: u64, position: u16, term: u64) -> Proposal<u64> {
         Proposal {

@@ -6,6 +6,7 @@ use crate::machine::{Arrival, GROUP, Machine, Process, Replicated, SnapshotEvent
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
 use quorumwire_control::{Input, MemberChange, Role, SnapshotMeta, Ticket};
+use quorumwire_group as group;
 use quorumwire_interfaces::{Application as _, Index, ReplicaId, Term};
 use quorumwire_wire::{CommitQuorum, MemberRole, SnapshotHead};
 
@@ -173,18 +174,18 @@ impl World {
             }
             SnapshotEvent::Answer(input) => self.step(machine, input),
             SnapshotEvent::Installed(last_index, result) => {
-                let meta = result.map(|(meta, store)| {
-                    let is_older = process.group.store.inner().is_older;
-                    let is_read = !is_older || store.inner().ahead_ms().is_none();
-                    self.checks.require(is_read, || {
-                        format!("I9: older code cannot read the snapshot at {last_index}")
-                    });
-                    process.journal.begin_behind(last_index, meta.last_term);
-                    process.group.install(&meta, store);
-                    process.group.store.inner_mut().is_older = is_older;
-                    meta
+                let Some((meta, mut store)) = result else {
+                    return self.snapshot_installed(machine, last_index, None);
+                };
+                let is_older = process.group.store.inner().is_older;
+                process.journal.begin_behind(last_index, meta.last_term);
+                let is_read = !is_older || store.inner().ahead_ms().is_none();
+                self.checks.require(is_read, || {
+                    format!("I9: older code cannot read the snapshot at {last_index}")
                 });
-                self.snapshot_installed(machine, last_index, meta);
+                store.inner_mut().is_older = is_older;
+                group::install(&mut self.host(machine), &meta, &mut store);
+                self.snapshot_installed(machine, last_index, Some(meta));
             }
         }
     }

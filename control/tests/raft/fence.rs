@@ -280,6 +280,74 @@ fn the_first_entry_ends_no_promise() {
     assert_eq!(replica.term(), Term(2), "a vote within its promise");
 }
 
+/// A leader counts on it, in whatever term the voter is by then: a message of a candidate's that promises
+/// nothing may bring the candidate's term before its request comes.
+#[test]
+pub fn a_promise_outlasts_its_term() {
+    let mut config = config(2, 1, &[]);
+    config.lease = 3 * HEARTBEAT;
+    let mut now = Now(ELECTION_TIMEOUT);
+    let mut replica = Replica::new(config, now, stored_of_three()).expect("sound");
+    now.0 += 2 * ELECTION_TIMEOUT;
+    let peer = |id| Peer {
+        id: ReplicaId(id),
+        incarnation: Incarnation(1),
+    };
+    let mut hear = |now, id, term, body| {
+        let message = Message {
+            term: Term(term),
+            body,
+        };
+        let from = peer(id);
+        turn(&mut replica, now, Input::Message { from, message })
+    };
+    let heartbeat = Body::Append {
+        previous_index: Index(1),
+        previous_term: Term(1),
+        commit_index: Index(1),
+        round: 5,
+        records: Vec::new(),
+    };
+    let refused_beforehand = Body::VoteReply {
+        granted: false,
+        pre_vote: true,
+        engaged: false,
+    };
+    let request = || Body::VoteRequest {
+        last_index: Index(1),
+        last_term: Term(1),
+        pre_vote: false,
+        transfer: false,
+        engage: false,
+    };
+    let is_vote = |o: &Output| {
+        let Output::Send { message, .. } = o else {
+            return false;
+        };
+        matches!(
+            message.body,
+            Body::VoteReply {
+                granted: true,
+                pre_vote: false,
+                ..
+            }
+        )
+    };
+    hear(now, 0, 1, heartbeat);
+    hear(now, 1, 2, refused_beforehand);
+    now.0 += 3 * HEARTBEAT;
+    let promised_until = now.0;
+    now.0 = now.0.saturating_sub(HEARTBEAT / 8);
+    let said = hear(now, 1, 2, request());
+    assert!(!said.iter().any(is_vote), "a vote within its promise");
+    now.0 = promised_until;
+    let said = hear(now, 1, 2, request());
+    assert!(said.iter().any(is_vote), "{said:?}");
+    // Repeated, for what it said was lost on the way.
+    let said = hear(now, 1, 2, request());
+    assert!(said.iter().any(is_vote), "{said:?}");
+}
+
 /// A voter of three that was asked to engage along with its vote, and whose plane has not answered.
 fn asked_voter() -> (Replica, Now) {
     let mut config = config(2, 1, &[]);

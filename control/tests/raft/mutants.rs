@@ -1,6 +1,6 @@
-//! For each safety check: leaving it out must be noticed, by a scenario or by what the log's time relies on.
+//! For each safety check: leaving it out must be noticed, by a scenario or by another test named here.
 //! Which of them whole clusters notice, too, is hunted in `sim/`.
-use crate::{log_clock, scenarios};
+use crate::{fence, log_clock, scenarios};
 use quorumwire_mutants::{activate, reached};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -62,6 +62,7 @@ plane-appends-heard: a leader that hangs kept in office by its plane
 plane-persisted-early: an acknowledged entry lost by a crash
 plane-rounds-unheard: a leader disturbed, a lease broken
 promise-before-persist: two votes in one term after a crash
+promise-ends-with-its-term: a stale read after a vote in a term that came before the request for it
 read-before-own-commit: a new leader's stale read
 read-by-earlier-round: a deposed leader's stale read
 read-ignores-plane: a stale read of what the plane has answered
@@ -143,9 +144,17 @@ fn killer(name: &'static str) -> Option<String> {
     if !killers.is_empty() {
         return Some(told_short(&killers));
     }
-    let keeps_time = log_clock::the_logs_time_moves_slowly_and_says_what_day_it_is;
-    if catch_unwind(keeps_time).is_err() {
-        return Some("control's log_clock".to_owned());
+    let others: [(&str, fn()); 2] = [
+        (
+            "log_clock",
+            log_clock::the_logs_time_moves_slowly_and_says_what_day_it_is,
+        ),
+        ("fence", fence::a_promise_outlasts_its_term),
+    ];
+    for (name, test) in others {
+        if catch_unwind(test).is_err() {
+            return Some(format!("control's {name}"));
+        }
     }
     println!("{name}: survives, reached: {}", reached());
     None

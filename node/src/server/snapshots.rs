@@ -11,6 +11,7 @@ use crate::stage::{MeteredStream, Progress, Stage};
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, SnapshotMeta};
+use quorumwire_group as group;
 use quorumwire_interfaces::{Application, Frozen, GroupId, Index, Lineage, ReplicaId, Term};
 use quorumwire_sessions::Sessions;
 use quorumwire_storage as storage;
@@ -336,11 +337,11 @@ impl<S: Service> Server<S> {
         result: Restored<S::Application>,
     ) -> anyhow::Result<()> {
         let meta = match result {
-            Ok((meta, store)) => {
+            Ok((meta, mut store)) => {
                 tracing::info!(last_index = last_index.0, "snapshot installed");
                 self.core.journal.begin_behind(last_index, meta.last_term)?;
-                let before = self.core.group.install(&meta, store);
-                self.upkeep.snapshots.discard(before);
+                group::install(self, &meta, &mut store);
+                self.upkeep.snapshots.discard(store); // the state before it
                 self.upkeep.snapshots.newest_at = Some(self.core.group.now);
                 Some(meta)
             }
