@@ -1,6 +1,7 @@
 //! What is replicated.
 use crate::LogTime;
 use std::io;
+use std::path::Path;
 
 /// One committed command, handed to [`Application::apply`] in log order.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,10 @@ pub trait Application: Send {
     /// first: the log does not say, and both count as one. Part of the state of who keeps it: a point of time
     /// that a command names is one of the time of day.
     fn set_ahead(&mut self, _ahead_ms: Option<i64>) {}
+
+    /// Where files may be kept that belong to the state, and are too large for memory: the replica's folder.
+    /// Told once, before [`restore`](Self::restore).
+    fn keep_files_in(&mut self, _folder: &Path) {}
 
     /// The log's time, as of the last [`advance`](Self::advance) or of the snapshot that was restored since;
     /// 0 of an application that does not keep it.

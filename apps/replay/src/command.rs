@@ -30,6 +30,13 @@ pub enum Command<'a> {
     },
     /// A gateway is gone with its replica; so are its clients.
     GatewayEnds(Gateway),
+    /// All clients go, the program saves what it is, and begins anew from that. Nothing before is needed then.
+    Cut {
+        /// The turn of the cut before, 0 if there is none: of two that ask for the same, one counts.
+        behind: u64,
+        /// The signal upon which the program saves itself and ends.
+        signal: u8,
+    },
 }
 
 /// What one client has done. `client` is a number that its gateway gives to no other one.
@@ -83,6 +90,7 @@ pub struct Malformed;
 const BEGIN: u8 = 1;
 const BATCH: u8 = 2;
 const GATEWAY_ENDS: u8 = 3;
+const CUT: u8 = 4;
 
 const ACCEPT: u8 = 1;
 const DATA: u8 = 2;
@@ -188,6 +196,11 @@ impl<'a> Command<'a> {
                 out.push(GATEWAY_ENDS);
                 put_gateway(&mut out, *gateway);
             }
+            Self::Cut { behind, signal } => {
+                out.push(CUT);
+                out.extend_from_slice(&behind.to_le_bytes());
+                out.push(*signal);
+            }
         }
         out
     }
@@ -212,6 +225,10 @@ impl<'a> Command<'a> {
                 }
             }
             GATEWAY_ENDS => Self::GatewayEnds(left.gateway()?),
+            CUT => Self::Cut {
+                behind: u64::from_le_bytes(left.array()?),
+                signal: left.byte()?,
+            },
             _ => return Err(Malformed),
         };
         left.0.is_empty().then_some(command).ok_or(Malformed)

@@ -5,9 +5,10 @@
 //! A gateway is the clients' side of one replica. It numbers its batches, so that each is carried out once
 //! and in order, whoever leads and however often it is sent. The program itself is behind [`Program`].
 mod command;
+mod snapshot;
 mod state;
 #[cfg(test)]
 mod tests;
 
 pub use command::{Command, EVENTS_MAX, Event, Gateway, Malformed};
-pub use state::{Answer, ClientOf, Program, Replay, Turn, TurnEvent};
+pub use state::{Answer, Beginning, ClientOf, Program, Replay, Saved, Turn, TurnEvent};

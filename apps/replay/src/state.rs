@@ -1,27 +1,61 @@
 //! What all replicas know of a served program's clients.
 use crate::command::{Command, Event, Gateway};
+use crate::snapshot::{Snapshot, read_head};
 use quorumwire_interfaces::{Application, Applied, Frozen, LogTime};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 /// Connections of all gateways together. More are not accepted: their clients wait in vain, and their
 /// gateways, which allow fewer, close them.
 pub const CONNECTIONS_MAX: usize = 1 << 20;
 
+/// What a program has saved of itself. Copies share it.
+pub trait Saved: Clone + Send + 'static {
+    /// Writes it.
+    fn write(&self, writer: &mut dyn Write) -> io::Result<()>;
+
+    /// Reads what was written, up to the end. Files are kept in `folder`.
+    fn read(folder: &Path, reader: &mut dyn Read) -> io::Result<Self>;
+}
+
 /// Where turns go.
 pub trait Program: Send {
+    /// What it saves.
+    type Saved: Saved;
+
     /// Whether any turn may be given now.
     fn has_room(&self) -> bool;
 
-    /// It begins, at this time of the log and with all its chance following from `key`.
-    fn begin(&mut self, log_time: LogTime, wall_ms: u64, key: &[u8; 32]);
+    /// It begins, at this time of the log, from nothing or from what it has saved. All its chance follows from
+    /// `key`. Whatever ran before is gone.
+    fn begin(&mut self, beginning: &Beginning<'_, Self::Saved>);
 
     /// The next turn.
     fn turn(&mut self, turn: &Turn<'_>);
 
+    /// It is to save itself upon this signal, and to end, by itself and in the same way everywhere. Whoever
+    /// drives it says when that is done, see [`Replay::has_saved`].
+    fn save(&mut self, signal: u8);
+
     /// The log's time at which a wait of it ends; none: it waits for clients only.
     fn deadline(&self) -> Option<LogTime>;
+}
+
+/// What a program begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct Beginning<'a, S> {
+    /// The log's time.
+    pub log_time: LogTime,
+    /// The time of day then, in milliseconds since 1970.
+    pub wall_ms: u64,
+    /// What all its chance follows from.
+    pub key: [u8; 32],
+    /// The last turn before; the next one is higher.
+    pub turn: u64,
+    /// From what it begins.
+    pub saved: Option<&'a S>,
 }
 
 /// One turn of the program: one return of its `epoll_wait`.
@@ -132,10 +166,27 @@ pub struct ClientOf {
     pub client: u32,
 }
 
+/// Where the program stands between two entries of the log.
+enum Phase<S> {
+    /// It takes turns.
+    Runs,
+    /// It was told to save itself.
+    Saves,
+    /// It has, and is to begin anew from that.
+    Saved(S),
+}
+
 /// The state machine.
-pub struct Replay<P> {
+pub struct Replay<P: Program> {
     /// None: there is no program here yet, and nothing is carried out.
     pub program: Option<P>,
+    phase: Phase<P::Saved>,
+    /// Where files are kept.
+    folder: PathBuf,
+    /// The turn of the last cut; 0: there was none.
+    cut: u64,
+    /// Bytes of commands since then.
+    bytes_since_cut: u64,
     key: Option<[u8; 32]>,
     log_time: LogTime,
     ahead_ms: Option<i64>,
@@ -147,10 +198,14 @@ pub struct Replay<P> {
     connections: BTreeMap<u64, ClientOf>,
 }
 
-impl<P> Default for Replay<P> {
+impl<P: Program> Default for Replay<P> {
     fn default() -> Self {
         Self {
             program: None,
+            phase: Phase::Runs,
+            folder: PathBuf::new(),
+            cut: 0,
+            bytes_since_cut: 0,
             key: None,
             log_time: LogTime(0),
             ahead_ms: None,
@@ -189,10 +244,73 @@ impl<P: Program> Replay<P> {
         })
     }
 
+    /// The turn of the last cut; 0: there was none.
+    #[must_use]
+    pub const fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    /// Bytes of commands since the last cut.
+    #[must_use]
+    pub const fn bytes_since_cut(&self) -> u64 {
+        self.bytes_since_cut
+    }
+
+    /// Whether the program is told to save itself, and has not yet.
+    #[must_use]
+    pub const fn is_saving(&self) -> bool {
+        matches!(self.phase, Phase::Saves)
+    }
+
+    /// The program has saved itself, and ended.
+    pub fn has_saved(&mut self, saved: P::Saved) {
+        self.phase = Phase::Saved(saved);
+    }
+
+    /// The program begins anew from what it has saved, if that is what it waits for.
+    pub fn go_on(&mut self) {
+        if let (Phase::Saved(saved), Some(program)) = (&self.phase, &mut self.program) {
+            let beginning = Beginning {
+                log_time: self.log_time,
+                wall_ms: wall_ms(self.log_time, self.ahead_ms),
+                key: key_behind(self.key.unwrap_or_default(), self.turn),
+                turn: self.turn,
+                saved: Some(saved),
+            };
+            program.begin(&beginning);
+            self.phase = Phase::Runs;
+        }
+    }
+
+    fn cut_off(&mut self, signal: u8) {
+        let mut events = Vec::new();
+        for replica in self.gateways.keys().copied().collect::<Vec<_>>() {
+            self.end(replica, &mut events);
+        }
+        self.give(&events);
+        (self.cut, self.bytes_since_cut) = (self.turn, 0);
+        self.phase = Phase::Saves;
+        if let Some(program) = &mut self.program {
+            program.save(signal);
+        }
+    }
+
+    fn begin(&mut self, key: [u8; 32]) {
+        self.key = Some(key);
+        let beginning = Beginning {
+            log_time: self.log_time,
+            wall_ms: self.wall_ms(),
+            key,
+            turn: self.turn,
+            saved: None,
+        };
+        if let Some(program) = &mut self.program {
+            program.begin(&beginning);
+        }
+    }
+
     fn wall_ms(&self) -> u64 {
-        self.log_time
-            .0
-            .saturating_add_signed(self.ahead_ms.unwrap_or(0))
+        wall_ms(self.log_time, self.ahead_ms)
     }
 
     /// The turn that begins now is this one: they are counted, equally everywhere.
@@ -221,7 +339,8 @@ impl<P: Program> Replay<P> {
     }
 
     fn batch(&mut self, (gateway, number): (Gateway, u64), batch: &[Event<'_>]) -> Answer {
-        if !self.has_begun() {
+        // The program is away until the entry of the cut is behind.
+        if !self.has_begun() || !matches!(self.phase, Phase::Runs) {
             return Answer::NotBegun;
         }
         let mut events = Vec::with_capacity(batch.len());
@@ -300,14 +419,18 @@ impl<P: Program> Replay<P> {
 
 impl<P: Program> Application for Replay<P> {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
+        self.bytes_since_cut += entry.command.len() as u64;
         let answer = match Command::decode(entry.command) {
             Ok(Command::Begin { key }) => {
                 if !self.has_begun() {
-                    self.key = Some(key);
-                    let (log_time, wall_ms) = (self.log_time, self.wall_ms());
-                    if let Some(program) = &mut self.program {
-                        program.begin(log_time, wall_ms, &key);
-                    }
+                    self.begin(key);
+                }
+                Answer::Done
+            }
+            Ok(Command::Cut { behind, signal }) => {
+                let runs = matches!(self.phase, Phase::Runs);
+                if self.has_begun() && runs && behind == self.cut {
+                    self.cut_off(signal);
                 }
                 Answer::Done
             }
@@ -334,27 +457,46 @@ impl<P: Program> Application for Replay<P> {
     }
 
     fn takes_commands(&self) -> bool {
-        self.program.as_ref().is_some_and(P::has_room)
+        matches!(self.phase, Phase::Runs) && self.program.as_ref().is_some_and(P::has_room)
     }
 
+    /// Only at a cut.
     fn may_freeze(&self) -> bool {
-        false
+        matches!(self.phase, Phase::Saved(_))
     }
 
     fn freeze(&self) -> Box<dyn Frozen> {
-        Box::new(Nothing)
+        let Phase::Saved(saved) = &self.phase else {
+            unreachable!("it was asked whether it may");
+        };
+        Box::new(Snapshot {
+            key: self.key.unwrap_or_default(),
+            log_time: self.log_time,
+            ahead_ms: self.ahead_ms,
+            turn: self.turn,
+            cut: self.cut,
+            saved: saved.clone(),
+        })
     }
 
-    fn restore(&mut self, _: &mut dyn Read) -> io::Result<()> {
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "a served program has no snapshots yet",
-        ))
+    fn restore(&mut self, reader: &mut dyn Read) -> io::Result<()> {
+        let head = read_head(reader)?;
+        self.key = Some(head.key);
+        (self.log_time, self.ahead_ms) = (head.log_time, head.ahead_ms);
+        (self.turn, self.cut, self.bytes_since_cut) = (head.turn, head.cut, 0);
+        self.gateways.clear();
+        self.connections.clear();
+        self.phase = Phase::Saved(P::Saved::read(&self.folder, reader)?);
+        Ok(())
+    }
+
+    fn keep_files_in(&mut self, folder: &Path) {
+        folder.clone_into(&mut self.folder);
     }
 
     fn advance(&mut self, log_time: LogTime) {
         self.log_time = log_time;
-        if self.has_begun() {
+        if self.has_begun() && matches!(self.phase, Phase::Runs) {
             self.give(&[]);
         }
     }
@@ -380,10 +522,14 @@ impl<P: Program> Application for Replay<P> {
     }
 }
 
-struct Nothing;
+fn wall_ms(log_time: LogTime, ahead_ms: Option<i64>) -> u64 {
+    log_time.0.saturating_add_signed(ahead_ms.unwrap_or(0))
+}
 
-impl Frozen for Nothing {
-    fn write(&self, _: &mut dyn io::Write) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+/// What chance follows from behind a cut: otherwise the program would draw again what it drew before.
+fn key_behind(mut key: [u8; 32], turn: u64) -> [u8; 32] {
+    for (byte, of_turn) in key.iter_mut().zip(turn.to_le_bytes()) {
+        *byte ^= of_turn;
     }
+    key
 }

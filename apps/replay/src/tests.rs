@@ -3,7 +3,9 @@ use super::*;
 use quorumwire_interfaces::{Application as _, Applied, LogTime};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
+use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 
 #[derive(Default)]
 struct Written {
@@ -11,13 +13,45 @@ struct Written {
     is_full: bool,
 }
 
+/// What it has saved: its lines.
+#[derive(Clone, Debug)]
+struct Lines(String);
+
+impl Saved for Lines {
+    fn write(&self, writer: &mut dyn io::Write) -> io::Result<()> {
+        writer.write_all(self.0.as_bytes())
+    }
+    fn read(folder: &Path, reader: &mut dyn io::Read) -> io::Result<Self> {
+        assert_eq!(folder, Path::new("here"));
+        let mut lines = String::new();
+        reader.read_to_string(&mut lines)?;
+        Ok(Self(lines))
+    }
+}
+
 impl Program for Written {
+    type Saved = Lines;
+
     fn has_room(&self) -> bool {
         !self.is_full
     }
-    fn begin(&mut self, log_time: LogTime, wall_ms: u64, key: &[u8; 32]) {
-        self.lines
-            .push(format!("begin at {} ({wall_ms}) {}", log_time.0, key[0]));
+    fn begin(&mut self, beginning: &Beginning<'_, Lines>) {
+        let Beginning {
+            log_time,
+            wall_ms,
+            key,
+            turn,
+            saved,
+        } = beginning;
+        let saved = saved.map_or_else(String::new, |it| format!(" from {}", it.0));
+        let key = &key[..2];
+        self.lines.push(format!(
+            "begin at {} ({wall_ms}) {key:?} behind {turn}{saved}",
+            log_time.0
+        ));
+    }
+    fn save(&mut self, signal: u8) {
+        self.lines.push(format!("save upon {signal}"));
     }
     fn turn(&mut self, turn: &Turn<'_>) {
         let Turn {
@@ -118,7 +152,7 @@ fn a_program_begins_once_and_not_before_the_log_says_so() {
     one.replay.set_ahead(Some(1000));
     assert_eq!(one.apply(&Command::Begin { key: [1; 32] }), Answer::Done);
     assert_eq!(one.apply(&Command::Begin { key: [2; 32] }), Answer::Done);
-    assert_eq!(one.lines(), ["begin at 5 (1005) 1"]);
+    assert_eq!(one.lines(), ["begin at 5 (1005) [1, 1] behind 0"]);
     one.replay.advance(LogTime(6));
     assert_eq!(one.lines(), ["1 at 6 (1006) []"]);
 }
@@ -197,6 +231,56 @@ fn with_a_gateway_its_clients_end_and_others_stay() {
 }
 
 #[test]
+fn at_a_cut_all_clients_go_and_the_program_begins_from_what_it_saved() {
+    let mut one = One::begun();
+    one.replay.set_ahead(Some(1000));
+    one.batch(ONE, 1, &[accept(3)]);
+    one.batch(TWO, 1, &[]);
+    assert!(one.replay.bytes_since_cut() > 0);
+    one.lines();
+    let cut = |behind| Command::Cut { behind, signal: 15 };
+    assert_eq!(one.apply(&cut(1)), Answer::Done);
+    assert!(one.lines().is_empty(), "there was none at turn 1");
+    assert_eq!(one.apply(&cut(0)), Answer::Done);
+    let reset = format!("3 at 0 (1000) [Reset {{ connection: {} }}]", 1 << 16);
+    assert_eq!(one.lines(), [reset, "save upon 15".into()]);
+    assert_eq!((one.replay.cut(), one.replay.bytes_since_cut()), (3, 0));
+    // What stands behind it in one entry.
+    assert_eq!(one.batch(ONE, 2, &[]), Answer::NotBegun);
+    assert_eq!(one.batch(TWO, 1, &[accept(1)]), Answer::NotBegun);
+    assert_eq!(one.apply(&cut(3)), Answer::Done);
+    assert!(one.lines().is_empty());
+    assert!(one.replay.is_saving() && !one.replay.takes_commands() && !one.replay.may_freeze());
+    one.replay.go_on();
+    assert!(one.lines().is_empty(), "it has not saved yet");
+    one.replay.has_saved(Lines("all".into()));
+    assert!(one.replay.may_freeze() && !one.replay.takes_commands());
+    let mut snapshot = Vec::new();
+    one.replay.freeze().write(&mut snapshot).expect("written");
+    one.replay.go_on();
+    let begins = "begin at 0 (1000) [2, 1] behind 3 from all";
+    assert_eq!(one.lines(), [begins]);
+    assert!(one.replay.takes_commands() && !one.replay.may_freeze());
+
+    let mut other = One::new();
+    other.replay.keep_files_in(Path::new("here"));
+    other.replay.restore(&mut &snapshot[..]).expect("read");
+    assert!(!other.replay.takes_commands() && other.lines().is_empty());
+    other.replay.go_on();
+    assert_eq!(other.lines(), [begins]);
+    for it in [&mut one, &mut other] {
+        assert_eq!(it.batch(TWO, 2, &[]), Answer::Ended);
+        assert_eq!(it.batch(TWO, 1, &[accept(1)]), Answer::Done);
+    }
+    assert_eq!(one.lines(), other.lines());
+    for end in 0..66 {
+        assert!(One::new().replay.restore(&mut &snapshot[..end]).is_err());
+    }
+    snapshot[0] = 9;
+    assert!(other.replay.restore(&mut &snapshot[..]).is_err());
+}
+
+#[test]
 fn a_program_without_room_takes_no_command() {
     let mut one = One::begun();
     assert!(one.replay.takes_commands());
@@ -235,6 +319,10 @@ fn commands_are_read_as_they_were_written_and_no_others() {
         Command::Begin { key: [3; 32] },
         batch,
         Command::GatewayEnds(TWO),
+        Command::Cut {
+            behind: 5,
+            signal: 15,
+        },
     ] {
         let whole = command.encode();
         assert_eq!(Command::decode(&whole).as_ref(), Ok(&command));

@@ -3,6 +3,7 @@ use super::server::die_with_parent;
 use crate::flags::ServerFlags;
 use anyhow::Context as _;
 use quorumwire_node::options::{ServedOptions, ServerOptions};
+use quorumwire_node::server::served::profiles::{SAVE_SIGNALS, number_of, profile_of};
 use quorumwire_node::{logging, server};
 use quorumwire_ops::http::Http;
 use std::ffi::OsString;
@@ -25,12 +26,37 @@ pub struct Arguments {
     /// Serve a port of the program's elsewhere
     #[arg(long, value_name = "PORT=HOST:PORT", value_parser = published)]
     publish: Vec<(u16, SocketAddr)>,
+    /// The signal upon which the program saves itself in its folder and ends, to begin again from there; `none`:
+    /// it cannot, and the whole log is kept [default: TERM for redis-server, valkey-server and mosquitto, or none]
+    #[arg(long, value_name = "SIGNAL", value_parser = save_signal)]
+    save_signal: Option<SaveSignal>,
+    /// Have the program save itself when the log behind the last time has grown so much; clients are cut then
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    cut_log_mib: u64,
     /// Die as soon as this parent process is gone
     #[arg(long, value_name = "PID", hide = true)]
     die_with_parent: Option<i32>,
     /// The program and what it is told
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// None: the program cannot save itself.
+#[derive(Clone, Copy, Debug)]
+struct SaveSignal(Option<u8>);
+
+fn save_signal(text: &str) -> Result<SaveSignal, String> {
+    if text == "none" {
+        return Ok(SaveSignal(None));
+    }
+    let name = text.strip_prefix("SIG").unwrap_or(text);
+    let known = SAVE_SIGNALS.iter().find(|(known, _)| *known == name);
+    known
+        .map(|(_, signal)| SaveSignal(Some(number_of(*signal))))
+        .ok_or_else(|| {
+            let names = SAVE_SIGNALS.map(|(name, _)| name).join(", ");
+            format!("allowed: {names}, none")
+        })
 }
 
 fn published(text: &str) -> Result<(u16, SocketAddr), String> {
@@ -50,8 +76,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         die_with_parent(parent)?;
     }
     let mut options = ServerOptions::load(&arguments.flags.0)?;
+    let mut command = arguments.command.clone();
+    let profile = command
+        .first()
+        .map(|file| profile_of(file))
+        .unwrap_or_default();
+    let save_signal = arguments.save_signal.map_or(profile.save_signal, |it| it.0);
+    if save_signal.is_some() && save_signal == profile.save_signal {
+        command.extend(profile.arguments);
+    }
     options.served = Some(ServedOptions {
-        command: arguments.command.clone(),
+        command,
+        save_signal,
+        cut_log_bytes: arguments.cut_log_mib << 20,
         published: arguments.publish.iter().copied().collect(),
     });
     logging::start(&options);

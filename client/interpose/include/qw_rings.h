@@ -34,6 +34,8 @@ enum qw_given {
 	QW_GIVEN_RESET = 5,
 	/* A datagram of a client. */
 	QW_GIVEN_DATAGRAM = 6,
+	/* A signal, as if somebody had sent it: `connection` is its number. */
+	QW_GIVEN_SIGNAL = 7,
 };
 
 /* What a record is that the program says. */

@@ -2,6 +2,7 @@
  * the replica writes is checked, so that a fault of it is named and not executed. */
 #include "interpose.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -139,6 +140,9 @@ static void take_event(const struct qw_record *record)
 		return;
 	case QW_GIVEN_DATAGRAM:
 		take_datagram(record);
+		return;
+	case QW_GIVEN_SIGNAL:
+		raise((int)record->connection);
 		return;
 	case QW_GIVEN_DATA:
 	case QW_GIVEN_END:

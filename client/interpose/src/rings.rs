@@ -7,10 +7,10 @@ use crate::layout::{
     CONTROL_SAID_HEAD_AT, CONTROL_SAID_TAIL_AT, CONTROL_START_LOG_TIME_NS_AT,
     CONTROL_START_WALL_NS_AT, CONTROL_STEP_NS_AT, CONTROL_TURN_DONE_AT, CONTROL_UNREAD_BYTES_AT,
     CONTROL_VERSION_AT, CONTROL_WHY_AT, ENDPOINT_BYTES, GIVEN_ACCEPT, GIVEN_DATA, GIVEN_DATAGRAM,
-    GIVEN_END, GIVEN_PAD, GIVEN_RESET, GIVEN_TURN, LISTEN_BYTES, PAGE_BYTES, RECORD_BYTES,
-    RECORD_BYTES_MAX, RINGS_MAGIC, RINGS_VERSION, SAID_CLOSE, SAID_DATA, SAID_DATAGRAM,
-    SAID_LISTEN, SAID_PAD, SAID_SHUT, SAID_UNLISTEN, TURN_BYTES, WHY_BROKEN_RING, WHY_CALL,
-    WHY_INHERITED, WHY_NONE, WHY_OUT_OF_MEMORY, WHY_OUTBOUND, WHY_SECOND_READER,
+    GIVEN_END, GIVEN_PAD, GIVEN_RESET, GIVEN_SIGNAL, GIVEN_TURN, LISTEN_BYTES, PAGE_BYTES,
+    RECORD_BYTES, RECORD_BYTES_MAX, RINGS_MAGIC, RINGS_VERSION, SAID_CLOSE, SAID_DATA,
+    SAID_DATAGRAM, SAID_LISTEN, SAID_PAD, SAID_SHUT, SAID_UNLISTEN, TURN_BYTES, WHY_BROKEN_RING,
+    WHY_CALL, WHY_INHERITED, WHY_NONE, WHY_OUT_OF_MEMORY, WHY_OUTBOUND, WHY_SECOND_READER,
 };
 use rustix::event::EventfdFlags;
 use std::io;
@@ -90,6 +90,11 @@ pub enum Event<'a> {
         /// What.
         bytes: &'a [u8],
     },
+    /// A signal, as if somebody had sent it.
+    Signal {
+        /// Which.
+        number: u8,
+    },
 }
 
 impl Event<'_> {
@@ -104,7 +109,7 @@ impl Event<'_> {
             Self::Data { bytes, .. } => {
                 (bytes.len() / RECORD_BYTES_MAX + 1) * (RECORD_BYTES + 8) + bytes.len()
             }
-            Self::End { .. } | Self::Reset { .. } => RECORD_BYTES,
+            Self::End { .. } | Self::Reset { .. } | Self::Signal { .. } => RECORD_BYTES,
             Self::Datagram { bytes, .. } => RECORD_BYTES + ACCEPT_BYTES + bytes.len() + 8,
         }
     }
@@ -315,7 +320,8 @@ impl Rings {
             Event::Accept { .. }
             | Event::End { .. }
             | Event::Reset { .. }
-            | Event::Datagram { .. } => 1,
+            | Event::Datagram { .. }
+            | Event::Signal { .. } => 1,
         };
         let count: usize = events.iter().map(pieces).sum();
         let mut body = Vec::with_capacity(TURN_BYTES);
@@ -355,6 +361,9 @@ impl Rings {
             }
             Event::End { connection } => self.put(GIVEN_END, connection, number, &[]),
             Event::Reset { connection } => self.put(GIVEN_RESET, connection, number, &[]),
+            Event::Signal { number: signal } => {
+                self.put(GIVEN_SIGNAL, u64::from(signal), number, &[]);
+            }
             Event::Datagram { peer, own, bytes } => {
                 self.put(GIVEN_DATAGRAM, 0, number, &[&ends(peer, own), bytes]);
             }

@@ -26,6 +26,7 @@ pub use fragments::{FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX};
 use fragments::{Fragment, Fragments};
 use quorumwire_interfaces::{Application, Applied, Frozen, Index, LogTime, Reason};
 use std::io;
+use std::path::Path;
 use table::{Before, Table};
 
 /// Commands of one session that may be unanswered at a time.
@@ -295,6 +296,11 @@ impl<S: Application> Sessions<S> {
             self.fragments.clone(),
             inner,
         ))
+    }
+
+    /// As [`Application::keep_files_in`].
+    pub fn keep_files_in(&mut self, folder: &Path) {
+        self.inner.keep_files_in(folder);
     }
 
     /// As [`Application::restore`]. Invalid data: the bytes are none that a snapshot writes.

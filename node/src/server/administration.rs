@@ -53,7 +53,11 @@ impl<S: Service> Server<S> {
                     return;
                 }
                 if !self.core.group.store.may_freeze() {
-                    reply.send(Err(no_state())).ok(); // gone: whoever asked has stopped waiting
+                    if S::makes_state(self) {
+                        self.upkeep.snapshots.notify(reply);
+                    } else {
+                        reply.send(Err(no_state())).ok(); // gone: whoever asked has stopped waiting
+                    }
                     return;
                 }
                 self.upkeep.snapshots.notify(reply);

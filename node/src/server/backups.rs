@@ -32,6 +32,11 @@ impl Backups {
         } // otherwise it is dropped, which whoever asked sees as Unavailable
     }
 
+    /// Whether anybody waits for a state.
+    pub fn are_waiting(&self) -> bool {
+        self.freezes.iter().any(|(_, reply)| !reply.is_closed())
+    }
+
     /// Answered once everything up to `at_least` is applied. If too many wait, whoever wants what is furthest
     /// away is sent away: nobody can fill the room for good with what does not come.
     fn want_state(

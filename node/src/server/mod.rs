@@ -54,7 +54,7 @@ mod reporting;
 mod requests;
 mod route_outcome;
 mod security;
-mod served;
+pub mod served;
 mod service;
 mod shutdown;
 mod snapshots;

@@ -19,6 +19,7 @@ use quorumwire_sessions::Sessions;
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, OpenFolder, Part, Ready, Settings, open_memory,
 };
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -132,7 +133,7 @@ fn open<A: Application + Default + 'static>(
             "option join has no effect: this data folder already belongs to a member"
         );
     }
-    let store = restore(&ready, is_at)?;
+    let store = restore(&ready, &options.dir, is_at)?;
     let log = match options.durability {
         Durability::Memory => None,
         Durability::Sync => {
@@ -155,7 +156,7 @@ fn open<A: Application + Default + 'static>(
             ready.fresh,
         ),
         store,
-        snapshots: Snapshots::start(ready.snapshots, group, Arc::clone(waker))?,
+        snapshots: Snapshots::start(ready.snapshots, (group, &options.dir), Arc::clone(waker))?,
         earlier: EarlierPromise {
             lasts: ready.promised,
         },
@@ -284,9 +285,11 @@ fn wait_out_promise(now: Now, promised: Duration, stop: &AtomicBool) -> anyhow::
 
 fn restore<A: Application + Default>(
     ready: &Ready,
+    place: &Path,
     is_at: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<Box<Sessions<A>>> {
     let mut store = Box::<Sessions<A>>::default();
+    store.keep_files_in(place);
     if let Some(head) = &ready.stored.snapshot {
         let index = head.last_index;
         tracing::info!(last_index = index.0, "restoring the snapshot");

@@ -187,6 +187,14 @@ pub trait Service: Hosted {
     /// Every now and then.
     fn housekeeping(_: &mut Server<Self>) {}
 
+    /// A snapshot of another replica took the place of this state.
+    fn state_replaced(_: &mut Server<Self>, _before: &mut Self::Application) {}
+
+    /// Somebody wants a state, of which the application has none now. Whether one will be there.
+    fn makes_state(_: &mut Server<Self>) -> bool {
+        false
+    }
+
     /// Whether it can go on; the error says why not, and ends the server.
     fn check(_: &mut Server<Self>) -> anyhow::Result<()> {
         Ok(())

@@ -17,6 +17,7 @@ use quorumwire_sessions::Sessions;
 use quorumwire_storage as storage;
 use quorumwire_wire::SnapshotHead;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TrySendError};
 use std::thread;
@@ -69,6 +70,8 @@ enum Event<A> {
 /// The threads and what they are at.
 pub struct Snapshots<A> {
     group: GroupId,
+    /// The replica's folder.
+    place: PathBuf,
     files: storage::Snapshots,
     pieces: SyncSender<Job<A>>,
     writes: SyncSender<Job<A>>,
@@ -92,7 +95,7 @@ impl<A: Application + Default + 'static> Snapshots<A> {
     /// Starts the threads. `wake` has the event loop look at [`Server::take_snapshot_events`].
     pub fn start(
         files: storage::Snapshots,
-        group: GroupId,
+        (group, place): (GroupId, &Path),
         wake: Arc<mio::Waker>,
     ) -> anyhow::Result<Self> {
         let (results_in, results) = mpsc::channel();
@@ -100,6 +103,7 @@ impl<A: Application + Default + 'static> Snapshots<A> {
         let writes = worker("snapshot-write", results_in.clone(), Arc::clone(&wake))?;
         Ok(Self {
             group,
+            place: place.to_owned(),
             files,
             pieces,
             writes,
@@ -210,11 +214,11 @@ impl<A: Application + Default + 'static> Snapshots<A> {
     /// `lineage` is the cluster's, if that is known: a snapshot of another one is refused before anything of
     /// it counts.
     pub fn install(&mut self, (last_index, last_term): (Index, Term), lineage: Lineage) {
-        let files = self.files.clone();
+        let (files, place) = (self.files.clone(), self.place.clone());
         let stage = Arc::clone(&self.installing);
         stage.set(Progress::of_bytes("installing a snapshot", 0, 0)); // it may wait behind pieces of others
         let job: Job<A> = Box::new(move || {
-            let result = install(&files, (last_index, last_term), lineage, &stage);
+            let result = install((&files, &place), (last_index, last_term), lineage, &stage);
             let result = result.map_err(|error| format!("{error:#}"));
             Event::Installed(last_index, result)
         });
@@ -341,6 +345,7 @@ impl<S: Service> Server<S> {
                 tracing::info!(last_index = last_index.0, "snapshot installed");
                 self.core.journal.begin_behind(last_index, meta.last_term)?;
                 group::install(self, &meta, &mut store);
+                S::state_replaced(self, store.inner_mut());
                 self.upkeep.snapshots.discard(store); // the state before it
                 self.upkeep.snapshots.newest_at = Some(self.core.group.now);
                 Some(meta)
@@ -366,7 +371,7 @@ impl<S: Service> Server<S> {
 
 /// Makes a received snapshot durable and a store out of it.
 fn install<A: Application + Default>(
-    files: &storage::Snapshots,
+    (files, place): (&storage::Snapshots, &Path),
     (last_index, last_term): (Index, Term),
     lineage: Lineage,
     stage: &Stage,
@@ -381,6 +386,7 @@ fn install<A: Application + Default>(
         .open_watched(last_index, &mut check)?
         .context("it is gone right after it came")?;
     let mut store = Box::<Sessions<A>>::default();
+    store.keep_files_in(place);
     let total = file.total_bytes();
     let restored = |read| stage.set(Progress::of_bytes("restoring a snapshot", read, total));
     store.restore(&mut MeteredStream::new(file.body()?, restored))?;
@@ -488,7 +494,8 @@ mod tests {
         };
         let poll = mio::Poll::new().unwrap();
         let wake = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
-        let snapshots = Snapshots::start(ready.snapshots, GroupId(0), wake).unwrap();
+        let snapshots =
+            Snapshots::start(ready.snapshots, (GroupId(0), Path::new("")), wake).unwrap();
         (poll, snapshots)
     }
 

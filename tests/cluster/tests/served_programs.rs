@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
@@ -153,4 +153,100 @@ fn kill_and_go_on(cluster: &mut Cluster<'_>, leader: u16, answered: &AtomicU64) 
     go_on(cluster, "with all replicas")?;
     cluster.kill(leader)?;
     go_on(cluster, "without one")
+}
+
+/// The log is so short that it is cut often.
+const CUT_LOG_MIB: &str = "1";
+const VALUE_BYTES: usize = 20_000;
+const FILLED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Adds members to sets, takes some of them out by chance, and stores long values; cut off, it goes on.
+fn fill(address: SocketAddr, name: &str, rounds: u32) -> Result<()> {
+    let value = "x".repeat(VALUE_BYTES);
+    let mut connection = None;
+    let mut round = 0;
+    let end = Instant::now() + FILLED_WITHIN;
+    while round < rounds {
+        ensure!(Instant::now() < end, "{name}: {round} rounds of {rounds}");
+        let mut pipe = redis::pipe();
+        for number in 0..20 {
+            pipe.sadd(
+                format!("set{}", round % 10),
+                format!("{name}.{round}.{number}"),
+            );
+        }
+        pipe.spop(format!("set{}", (round + 5) % 10));
+        pipe.set(format!("{name}.{}", round % 20), &value);
+        let Some(open) = &mut connection else {
+            connection = connect(address).ok(); // cut off
+            continue;
+        };
+        match pipe.query::<redis::Value>(open) {
+            Ok(_) => round += 1,
+            Err(_) => connection = None,
+        }
+    }
+    Ok(())
+}
+
+/// A program that can save itself does so when the log has grown, and begins anew from that everywhere: so one
+/// that has nothing else is equal.
+#[test]
+fn at_a_cut_programs_are_saved_and_one_that_was_away_begins_from_there() {
+    let mut options = vec![("cut-log-mib", CUT_LOG_MIB)];
+    options.extend([("log-tail-mib", "0"), ("log-kept-mib", "0")]);
+    let plan = Plan {
+        serves: REDIS.to_vec(),
+        options,
+        ..Plan::new(3, Durability::Sync)
+    };
+    run_started(plan, |cluster| {
+        cluster.wait_for("three programs", || {
+            Ok((0..3).all(|id| connect(cluster.redis(id)).is_ok()))
+        })?;
+        let leader = cluster.wait_for_leader()?;
+        let others: Vec<u16> = (0..3).filter(|id| *id != leader).collect();
+        let [away, stays] = others[..] else {
+            anyhow::bail!("two followers");
+        };
+        fill(cluster.redis(leader), "first", 20)?;
+        cluster.kill(away)?;
+        let addresses = [cluster.redis(leader), cluster.redis(stays)];
+        thread::scope(|scope| {
+            let fillers: Vec<_> = addresses
+                .iter()
+                .zip(["a", "b"])
+                .map(|(address, name)| scope.spawn(move || fill(*address, name, 150)))
+                .collect();
+            fillers
+                .into_iter()
+                .try_for_each(|it| it.join().expect("a filler"))
+        })?;
+        cluster.wait_for("a snapshot", || {
+            let statuses = [cluster.status(leader)?, cluster.status(stays)?];
+            Ok(statuses.iter().all(|it| it.snapshot_index > 0))
+        })?;
+        cluster.start(away)?;
+        cluster.wait_for("its program", || Ok(connect(cluster.redis(away)).is_ok()))?;
+        compare(cluster, &[0, 1, 2], &[])?;
+        let installed = cluster.status(away)?.snapshot_index;
+        ensure!(installed > 0, "it began from the log's beginning");
+        // What is drawn by chance is equal still, whether a program began from its own files or from another's.
+        fill(cluster.redis(away), "c", 20)?;
+        compare(cluster, &[0, 1, 2], &[])?;
+        // An operator asks for one; and all begin from their own.
+        cluster.command(&["snapshot", "--addr", &cluster.http(away).to_string()])?;
+        ensure!(cluster.status(away)?.snapshot_index > installed);
+        fill(cluster.redis(leader), "d", 20)?;
+        compare(cluster, &[0, 1, 2], &[])?;
+        cluster.kill_all()?;
+        for id in 0..3 {
+            cluster.start(id)?;
+        }
+        cluster.wait_for("three programs", || {
+            Ok((0..3).all(|id| connect(cluster.redis(id)).is_ok()))
+        })?;
+        fill(cluster.redis(stays), "e", 20)?;
+        compare(cluster, &[0, 1, 2], &[])
+    });
 }

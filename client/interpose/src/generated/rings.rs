@@ -26,6 +26,9 @@ pub const GIVEN_END: u32 = 4;
 pub const GIVEN_RESET: u32 = 5;
 /// What a record is that the program is given. A datagram of a client.
 pub const GIVEN_DATAGRAM: u32 = 6;
+/// What a record is that the program is given. A signal, as if somebody had sent it: `connection`
+/// is its number.
+pub const GIVEN_SIGNAL: u32 = 7;
 /// What a record is that the program says. Nothing, up to the end of the ring.
 pub const SAID_PAD: u32 = 0;
 /// What a record is that the program says. Bytes for a client.

@@ -127,6 +127,9 @@ impl Clients {
     /// The program listens there: so does this replica, where `published` says or else at the same place.
     /// A port that is published is so once, however often the program listens there.
     pub fn listen(&mut self, at: SocketAddr, published: Option<SocketAddr>) -> anyhow::Result<()> {
+        if self.ports.values().any(|port| port.at == at) {
+            return Ok(()); // also of the program before it was saved
+        }
         let is_served = self.ports.values().any(|port| port.at.port() == at.port());
         if published.is_some() && is_served {
             return Ok(());

@@ -2,7 +2,9 @@
 //! one, and each answers the clients that came to it with what its own program says.
 mod batches;
 mod gateway;
+pub mod profiles;
 mod program;
+mod saved;
 
 use self::batches::Batches;
 use self::gateway::{Clients, GatewayCounters};
@@ -20,6 +22,7 @@ use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use quorumwire_control::Now;
+use quorumwire_group as group;
 use quorumwire_interfaces::{CounterSink, ReplicaId};
 use quorumwire_interpose::Said;
 use quorumwire_kv::QueryForm;
@@ -40,6 +43,10 @@ const SAID_PER_TURN: usize = 4096;
 /// Requests of this service that are no batches, by number.
 const BEGIN: u64 = u64::MAX;
 const GATEWAY_ENDS: u64 = u64::MAX - 1;
+const CUT: u64 = u64::MAX - 2;
+
+const CLIENTS_GONE: &str =
+    "the log holds the clients of this replica to be gone: their connections end";
 
 /// A server of a program.
 type Server = super::Server<Served>;
@@ -56,6 +63,14 @@ pub struct Served {
     /// The program's beginning, or a gateway's end, is on its way into the log.
     begins: bool,
     ends: bool,
+    cuts: bool,
+    /// Somebody wants a state of the program, which is there only at a cut.
+    is_state_wanted: bool,
+    /// The last cut that clients were told of, and the last one of which a snapshot is taken.
+    told_cut: u64,
+    taken_cut: u64,
+    save_signal: Option<u8>,
+    cut_log_bytes: u64,
     heard: BTreeMap<ReplicaId, Now>,
 }
 
@@ -81,16 +96,30 @@ impl Service for Served {
         let served = options.served.as_ref().context("a program is served")?;
         Ok(Self {
             clients: Some(clients),
-            program: Some(Serving::of(served, &options.dir.join(PROGRAM_FOLDER))?),
+            program: Some(Serving::of(served, &options.dir, PROGRAM_FOLDER)?),
             batches: Some(Batches::new(new_gateway(options.id)?)),
             published: served.published.clone(),
+            save_signal: served.save_signal,
+            cut_log_bytes: served.cut_log_bytes,
             ..Self::default()
         })
     }
 
     fn begin(server: &mut Server) {
         let program = server.core.service.program.take();
-        server.core.group.store.inner_mut().program = program;
+        server.begin_from_state(program);
+    }
+
+    /// The program of the state before is ended, and begins anew from what the snapshot has.
+    fn state_replaced(server: &mut Server, before: &mut Self::Application) {
+        let program = before.program.take();
+        server.begin_from_state(program);
+    }
+
+    fn makes_state(server: &mut Server) -> bool {
+        let makes = server.core.service.save_signal.is_some();
+        server.core.service.is_state_wanted |= makes;
+        makes
     }
 
     fn form_of_query(_: &[u8]) -> Option<(QueryForm, u32)> {
@@ -226,6 +255,10 @@ impl Server {
             self.core.service.ends = false;
             return;
         }
+        if number == CUT {
+            self.core.service.cuts = false;
+            return;
+        }
         let Some(batches) = &mut self.core.service.batches else {
             return;
         };
@@ -237,17 +270,15 @@ impl Server {
             None => batches.went_astray(number),
             Some(answer) => {
                 if !batches.answered(number, answer) {
-                    self.begin_gateway();
+                    self.begin_gateway(CLIENTS_GONE);
                 }
             }
         }
     }
 
     /// The log holds the one before to be gone, and with it all clients.
-    fn begin_gateway(&mut self) {
-        tracing::warn!(
-            "the log holds the clients of this replica to be gone: their connections end"
-        );
+    fn begin_gateway(&mut self, why: &'static str) {
+        tracing::warn!("{why}");
         let service = &mut self.core.service;
         if let Some(clients) = &mut service.clients {
             clients.drop_all();
@@ -264,13 +295,70 @@ impl Server {
         }
     }
 
+    /// With what the log or a snapshot has made of the state.
+    fn begin_from_state(&mut self, program: Option<Serving>) {
+        let replay = self.core.group.store.inner_mut();
+        replay.program = program;
+        replay.go_on();
+        self.core.service.taken_cut = replay.cut();
+        self.core.service.has_doorbell = false;
+    }
+
+    /// Goes on with a cut: the program saves itself, a snapshot is taken of that, it begins anew.
+    fn go_on_with_cut(&mut self) {
+        let replay = self.core.group.store.inner_mut();
+        let saved = replay.program.as_mut().and_then(Serving::go_on);
+        if let Some(saved) = saved.filter(|_| replay.is_saving()) {
+            replay.has_saved(saved);
+        }
+        let cut = replay.cut();
+        let service = &mut self.core.service;
+        if service.told_cut != cut {
+            service.told_cut = cut;
+            service.is_state_wanted = false;
+            self.begin_gateway("the served program saves itself: its clients' connections end");
+        }
+    }
+
+    fn keep_cut(&mut self) {
+        if self.core.group.store.may_freeze() {
+            let cut = self.core.group.store.inner().cut();
+            if self.core.service.taken_cut == cut {
+                // Whoever waited for a state has had it since then.
+                self.core.group.store.inner_mut().go_on();
+                self.core.service.has_doorbell = false;
+                return;
+            }
+            group::Driver::take_snapshot(self);
+            if self.upkeep.snapshots.is_taking() {
+                self.core.service.taken_cut = cut;
+            }
+            return;
+        }
+        let replay = self.core.group.store.inner();
+        let (behind, bytes) = (replay.cut(), replay.bytes_since_cut());
+        let service = &self.core.service;
+        let is_long = bytes > service.cut_log_bytes && self.core.group.leads();
+        let is_wanted = service.is_state_wanted || self.upkeep.snapshots.backups.are_waiting();
+        let Some(signal) = service.save_signal.filter(|_| is_long || is_wanted) else {
+            return;
+        };
+        if replay.has_begun() && !replay.is_saving() && !service.cuts {
+            let command = Command::Cut { behind, signal }.encode();
+            self.core.service.cuts = self.propose(CUT, &command);
+        }
+    }
+
     /// Hands over what the program has said.
     fn tell_clients(&mut self) {
+        self.go_on_with_cut();
         let service = &mut self.core.service;
         let (Some(clients), Some(batches)) = (&mut service.clients, &mut service.batches) else {
             return;
         };
         let replay = self.core.group.store.inner_mut();
+        // One that ends to begin anew stops to listen; whoever connects meanwhile waits.
+        let is_saving = replay.is_saving();
         let mut program = replay.program.take();
         let mut failed = None;
         if let Some(running) = program.as_mut().and_then(Serving::running) {
@@ -318,6 +406,10 @@ impl Server {
                     Said::Unlisten {
                         at,
                         is_datagrams: false,
+                    } if is_saving => tracing::debug!(%at, "it will listen there again"),
+                    Said::Unlisten {
+                        at,
+                        is_datagrams: false,
                     } => clients.unlisten(at),
                     Said::Listen {
                         at,
@@ -344,6 +436,7 @@ impl Server {
             clients.accept_again();
         }
         self.send_batches();
+        self.keep_cut();
         let now = clock::now();
         for id in self.core.group.peers.connected.keys() {
             self.core.service.heard.insert(*id, now);

@@ -1,22 +1,62 @@
 //! The served program of this replica: a process, and the rings between it and the log.
+use super::saved::{SavedFolder, empty};
 use crate::options::ServedOptions;
 use anyhow::Context as _;
 use quorumwire_interfaces::LogTime;
 use quorumwire_interpose::{Event, Program, Rings, Sizes, Start, Started};
-use quorumwire_replay::{self as replay, Turn, TurnEvent};
-use std::fs;
-use std::path::Path;
+use quorumwire_replay::{self as replay, Beginning, Turn, TurnEvent};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// By how much the program's time goes on at each look at a clock, in nanoseconds.
 const STEP_NS: u64 = 1000;
 const MILLISECOND_NS: u64 = 1_000_000;
+/// How long a program may take to save itself and end.
+const SAVE_TIME_MAX: Duration = Duration::from_mins(10);
 
 /// What is started, once the log says so.
 pub struct Serving {
     program: Program,
+    /// The replica's folder.
+    place: PathBuf,
     running: Option<Running>,
+    /// What is done meanwhile.
+    meanwhile: Option<Meanwhile>,
+    /// The last turn that it was given.
+    last: Given,
     /// Why there is none although there should be.
     failed: Option<anyhow::Error>,
+}
+
+/// A turn's number and times.
+#[derive(Clone, Copy, Default)]
+struct Given {
+    number: u64,
+    log_time_ns: u64,
+    wall_ns: u64,
+}
+
+/// What keeps the program from taking turns of the log.
+enum Meanwhile {
+    /// It saves itself: it is given turns, one at each time at which it wants one, until it ends.
+    Saves { since: Instant },
+    /// What it has saved is packed.
+    Packs(Receiver<anyhow::Result<SavedFolder>>),
+    /// What it begins with is unpacked.
+    Unpacks(Receiver<anyhow::Result<()>>, Start),
+}
+
+/// Has something done elsewhere.
+fn elsewhere<T: Send + 'static>(
+    name: &str,
+    what: impl FnOnce() -> T + Send + 'static,
+) -> anyhow::Result<Receiver<T>> {
+    let (done, result) = mpsc::sync_channel(1);
+    let work = move || done.send(what()).unwrap_or_default(); // gone: nobody waits for it
+    thread::Builder::new().name(name.into()).spawn(work)?;
+    Ok(result)
 }
 
 /// What runs.
@@ -27,15 +67,18 @@ pub struct Running {
 }
 
 impl Serving {
-    /// Nothing runs before the log says so. `folder` is emptied then.
-    pub fn of(options: &ServedOptions, folder: &Path) -> anyhow::Result<Self> {
+    /// Nothing runs before the log says so. `folder`, which lies in `place`, is emptied then.
+    pub fn of(options: &ServedOptions, place: &Path, folder: &str) -> anyhow::Result<Self> {
         let (file, arguments) = options.command.split_first().context("a command to run")?;
-        let folder = std::path::absolute(folder)?;
-        let mut program = Program::of(file, &folder);
+        let place = std::path::absolute(place)?;
+        let mut program = Program::of(file, &place.join(folder));
         program.arguments = arguments.to_vec();
         Ok(Self {
             program,
+            place,
             running: None,
+            meanwhile: None,
+            last: Given::default(),
             failed: None,
         })
     }
@@ -45,11 +88,6 @@ impl Serving {
     }
 
     fn start(&self, start: &Start) -> anyhow::Result<Running> {
-        let folder = &self.program.folder;
-        if folder.exists() {
-            fs::remove_dir_all(folder).with_context(|| format!("emptying {}", folder.display()))?;
-        }
-        fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
         let rings =
             Rings::new(Sizes::default(), start).context("memory for the program's rings")?;
         let file = self.program.file.to_string_lossy().into_owned();
@@ -75,9 +113,92 @@ impl Serving {
             return Err(failed);
         }
         match &mut self.running {
-            Some(running) => running.check(),
-            None => Ok(()),
+            Some(running) if self.meanwhile.is_none() => running.check(),
+            Some(_) | None => Ok(()),
         }
+    }
+
+    /// Goes on with what is done meanwhile; what the program has saved, once it has.
+    pub fn go_on(&mut self) -> Option<SavedFolder> {
+        let gone_on = match self.meanwhile.take()? {
+            Meanwhile::Saves { since } => self.go_on_saving(since).map(|()| None),
+            Meanwhile::Packs(result) => self.go_on_packing(result),
+            Meanwhile::Unpacks(result, start) => self.go_on_unpacking(result, start).map(|()| None),
+        };
+        gone_on.unwrap_or_else(|error| {
+            self.failed = Some(error);
+            None
+        })
+    }
+
+    fn go_on_saving(&mut self, since: Instant) -> anyhow::Result<()> {
+        let Some(running) = &mut self.running else {
+            anyhow::bail!("there is no program that could save itself");
+        };
+        let file = &running.file;
+        if let Some(why) = running.rings.refusal() {
+            anyhow::bail!("{file} cannot be served: {why}");
+        }
+        if let Some(status) = running.started.child.try_wait()? {
+            anyhow::ensure!(
+                status.success(),
+                "{file} was told to save itself and to end, and has ended otherwise ({status}): see option save-signal"
+            );
+            self.running = None;
+            let (folder, place) = (self.program.folder.clone(), self.place.clone());
+            let packed = elsewhere("pack-program", move || SavedFolder::pack(&folder, &place))?;
+            self.meanwhile = Some(Meanwhile::Packs(packed));
+            return Ok(());
+        }
+        anyhow::ensure!(
+            since.elapsed() < SAVE_TIME_MAX,
+            "{file} was told to save itself and to end, and has not in {} s: see option save-signal",
+            SAVE_TIME_MAX.as_secs()
+        );
+        let waits = running.rings.turn_done() == self.last.number;
+        if let Some(deadline_ns) = running.rings.deadline_ns().filter(|_| waits) {
+            let later = deadline_ns.saturating_sub(self.last.log_time_ns);
+            self.last.number += 1;
+            self.last.log_time_ns += later;
+            self.last.wall_ns += later;
+            running.give(self.last, &[])?;
+        }
+        self.meanwhile = Some(Meanwhile::Saves { since });
+        Ok(())
+    }
+
+    fn go_on_packing(
+        &mut self,
+        result: Receiver<anyhow::Result<SavedFolder>>,
+    ) -> anyhow::Result<Option<SavedFolder>> {
+        match result.try_recv() {
+            Ok(packed) => packed.map(Some),
+            Err(TryRecvError::Empty) => {
+                self.meanwhile = Some(Meanwhile::Packs(result));
+                Ok(None)
+            }
+            Err(TryRecvError::Disconnected) => {
+                anyhow::bail!("packing what the program saved failed")
+            }
+        }
+    }
+
+    fn go_on_unpacking(
+        &mut self,
+        result: Receiver<anyhow::Result<()>>,
+        start: Start,
+    ) -> anyhow::Result<()> {
+        match result.try_recv() {
+            Ok(unpacked) => {
+                unpacked?;
+                self.running = Some(self.start(&start)?);
+            }
+            Err(TryRecvError::Empty) => self.meanwhile = Some(Meanwhile::Unpacks(result, start)),
+            Err(TryRecvError::Disconnected) => {
+                anyhow::bail!("unpacking what the program saved failed");
+            }
+        }
+        Ok(())
     }
 
     /// It does not.
@@ -105,6 +226,17 @@ impl Running {
         }
         Ok(())
     }
+
+    fn give(&mut self, turn: Given, events: &[Event<'_>]) -> anyhow::Result<()> {
+        let Given {
+            number,
+            log_time_ns,
+            wall_ns,
+        } = turn;
+        let is_given = self.rings.give(number, log_time_ns, wall_ns, events);
+        anyhow::ensure!(is_given, "turn {number} does not fit the program's ring");
+        Ok(())
+    }
 }
 
 impl Drop for Running {
@@ -117,19 +249,66 @@ impl Drop for Running {
 }
 
 impl replay::Program for Serving {
+    type Saved = SavedFolder;
+
     fn has_room(&self) -> bool {
-        self.failed.is_none() && self.running.as_ref().is_none_or(|it| it.rings.has_room())
+        self.failed.is_none()
+            && self.meanwhile.is_none()
+            && self.running.as_ref().is_none_or(|it| it.rings.has_room())
     }
 
-    fn begin(&mut self, log_time: LogTime, wall_ms: u64, key: &[u8; 32]) {
-        let start = Start {
+    fn begin(&mut self, beginning: &Beginning<'_, SavedFolder>) {
+        let Beginning {
+            log_time,
+            wall_ms,
+            key,
+            turn,
+            saved,
+        } = *beginning;
+        self.last = Given {
+            number: turn,
             log_time_ns: log_time.0.saturating_mul(MILLISECOND_NS),
             wall_ns: wall_ms.saturating_mul(MILLISECOND_NS),
-            step_ns: STEP_NS,
-            key: *key,
         };
-        match self.start(&start) {
-            Ok(running) => self.running = Some(running),
+        let start = Start {
+            log_time_ns: self.last.log_time_ns,
+            wall_ns: self.last.wall_ns,
+            step_ns: STEP_NS,
+            key,
+        };
+        self.running = None; // it is killed
+        let folder = self.program.folder.clone();
+        let begun = if let Some(saved) = saved.cloned() {
+            elsewhere("unpack-program", move || saved.unpack(&folder)).map(|result| {
+                self.meanwhile = Some(Meanwhile::Unpacks(result, start));
+            })
+        } else {
+            // At once: turns may stand behind it in the same entry of the log.
+            empty(&folder)
+                .and_then(|()| self.start(&start))
+                .map(|running| {
+                    self.running = Some(running);
+                })
+        };
+        if let Err(error) = begun {
+            self.failed = Some(error);
+        }
+    }
+
+    fn save(&mut self, signal: u8) {
+        let Some(running) = &mut self.running else {
+            return; // it failed: the server ends
+        };
+        self.last.number += 1;
+        tracing::info!(
+            program = running.file,
+            "the served program saves itself, to begin anew from that"
+        );
+        match running.give(self.last, &[Event::Signal { number: signal }]) {
+            Ok(()) => {
+                let since = Instant::now();
+                self.meanwhile = Some(Meanwhile::Saves { since });
+            }
             Err(error) => self.failed = Some(error),
         }
     }
@@ -139,16 +318,13 @@ impl replay::Program for Serving {
             return; // it failed: the server ends
         };
         let events: Vec<Event<'_>> = turn.events.iter().map(given).collect();
-        let (log_time_ns, wall_ns) = (
-            turn.log_time.0.saturating_mul(MILLISECOND_NS),
-            turn.wall_ms.saturating_mul(MILLISECOND_NS),
-        );
-        if !running
-            .rings
-            .give(turn.number, log_time_ns, wall_ns, &events)
-        {
-            let why = anyhow::anyhow!("turn {} does not fit the program's ring", turn.number);
-            self.failed = Some(why);
+        self.last = Given {
+            number: turn.number,
+            log_time_ns: turn.log_time.0.saturating_mul(MILLISECOND_NS),
+            wall_ns: turn.wall_ms.saturating_mul(MILLISECOND_NS),
+        };
+        if let Err(error) = running.give(self.last, &events) {
+            self.failed = Some(error);
         }
     }
 

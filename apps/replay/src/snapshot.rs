@@ -1,0 +1,54 @@
+//! A snapshot: what the log knows at a cut, then what the program has saved. No client is left there.
+use crate::state::Saved;
+use quorumwire_interfaces::{Frozen, LogTime};
+use std::io::{self, Read, Write};
+
+const VERSION: u8 = 1;
+const HEAD_BYTES: usize = 1 + 32 + 8 + 1 + 8 + 8 + 8;
+
+/// It.
+pub struct Snapshot<S> {
+    pub key: [u8; 32],
+    pub log_time: LogTime,
+    pub ahead_ms: Option<i64>,
+    pub turn: u64,
+    pub cut: u64,
+    pub saved: S,
+}
+
+impl<S: Saved> Frozen for Snapshot<S> {
+    /// What the program has saved may differ between replicas in what it does not read, such as how much memory
+    /// it used.
+    fn write(&self, writer: &mut dyn Write) -> io::Result<()> {
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        head.push(VERSION);
+        head.extend_from_slice(&self.key);
+        head.extend_from_slice(&self.log_time.0.to_le_bytes());
+        head.push(u8::from(self.ahead_ms.is_some()));
+        head.extend_from_slice(&self.ahead_ms.unwrap_or(0).to_le_bytes());
+        head.extend_from_slice(&self.turn.to_le_bytes());
+        head.extend_from_slice(&self.cut.to_le_bytes());
+        writer.write_all(&head)?;
+        self.saved.write(writer)
+    }
+}
+
+/// What stands in front.
+pub fn read_head(reader: &mut dyn Read) -> io::Result<Snapshot<()>> {
+    let mut bytes = [0; HEAD_BYTES];
+    reader.read_exact(&mut bytes)?;
+    let number = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("of 8 bytes"));
+    let is_known = bytes[41] <= 1;
+    if bytes[0] != VERSION || !is_known {
+        let text = "a snapshot of a served program, of another version";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok(Snapshot {
+        key: *bytes[1..].first_chunk().expect("of 32 bytes"),
+        log_time: LogTime(number(33)),
+        ahead_ms: (bytes[41] == 1).then_some(number(42).cast_signed()),
+        turn: number(50),
+        cut: number(58),
+        saved: (),
+    })
+}
