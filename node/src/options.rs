@@ -61,8 +61,8 @@ pub struct ServedOptions {
     pub command: Vec<OsString>,
     /// Where clients connect, by the port at which the program listens; else at the same port.
     pub published: BTreeMap<u16, SocketAddr>,
-    /// The signal upon which the program saves itself in its folder and ends, so that it can begin from there.
-    /// None: it cannot, and the whole log is kept.
+    /// The signal upon which the program saves itself in its folder and ends, so that it can begin from
+    /// there. None: it cannot, and the whole log is kept.
     pub save_signal: Option<u8>,
     /// It does so when the log behind the last time has grown to this size.
     pub cut_log_bytes: u64,

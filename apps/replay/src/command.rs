@@ -30,7 +30,7 @@ pub enum Command<'a> {
     },
     /// A gateway is gone with its replica; so are its clients.
     GatewayEnds(Gateway),
-    /// All clients go, the program saves what it is, and begins anew from that. Nothing before is needed then.
+    /// All clients go, the program saves what it is, and begins anew from that: nothing before is needed.
     Cut {
         /// The turn of the cut before, 0 if there is none: of two that ask for the same, one counts.
         behind: u64,

@@ -17,8 +17,8 @@ pub struct Snapshot<S> {
 }
 
 impl<S: Saved> Frozen for Snapshot<S> {
-    /// What the program has saved may differ between replicas in what it does not read, such as how much memory
-    /// it used.
+    /// What the program has saved may differ between replicas in what it does not read, such as how much
+    /// memory it used.
     fn write(&self, writer: &mut dyn Write) -> io::Result<()> {
         let mut head = Vec::with_capacity(HEAD_BYTES);
         head.push(VERSION);

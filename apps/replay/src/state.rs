@@ -28,8 +28,8 @@ pub trait Program: Send {
     /// Whether any turn may be given now.
     fn has_room(&self) -> bool;
 
-    /// It begins, at this time of the log, from nothing or from what it has saved. All its chance follows from
-    /// `key`. Whatever ran before is gone.
+    /// It begins, at this time of the log, from nothing or from what it has saved. All its chance follows
+    /// from `key`. Whatever ran before is gone.
     fn begin(&mut self, beginning: &Beginning<'_, Self::Saved>);
 
     /// The next turn.

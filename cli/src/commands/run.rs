@@ -26,8 +26,9 @@ pub struct Arguments {
     /// Serve a port of the program's elsewhere
     #[arg(long, value_name = "PORT=HOST:PORT", value_parser = published)]
     publish: Vec<(u16, SocketAddr)>,
-    /// The signal upon which the program saves itself in its folder and ends, to begin again from there; `none`:
-    /// it cannot, and the whole log is kept [default: TERM for redis-server, valkey-server and mosquitto, or none]
+    /// The signal upon which the program saves itself in its folder and ends, to begin again from there;
+    /// `none`: it cannot, and the whole log is kept [default: TERM for redis-server, valkey-server and
+    /// mosquitto, or none]
     #[arg(long, value_name = "SIGNAL", value_parser = save_signal)]
     save_signal: Option<SaveSignal>,
     /// Have the program save itself when the log behind the last time has grown so much; clients are cut then

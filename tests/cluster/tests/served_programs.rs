@@ -158,7 +158,7 @@ fn kill_and_go_on(cluster: &mut Cluster<'_>, leader: u16, answered: &AtomicU64) 
 /// The log is so short that it is cut often.
 const CUT_LOG_MIB: &str = "1";
 const VALUE_BYTES: usize = 20_000;
-const FILLED_WITHIN: Duration = Duration::from_secs(60);
+const FILLED_WITHIN: Duration = Duration::from_mins(1);
 
 /// Adds members to sets, takes some of them out by chance, and stores long values; cut off, it goes on.
 fn fill(address: SocketAddr, name: &str, rounds: u32) -> Result<()> {
@@ -189,8 +189,8 @@ fn fill(address: SocketAddr, name: &str, rounds: u32) -> Result<()> {
     Ok(())
 }
 
-/// A program that can save itself does so when the log has grown, and begins anew from that everywhere: so one
-/// that has nothing else is equal.
+/// A program that can save itself does so when the log has grown, and begins anew from that everywhere: so
+/// one that has nothing else is equal.
 #[test]
 fn at_a_cut_programs_are_saved_and_one_that_was_away_begins_from_there() {
     let mut options = vec![("cut-log-mib", CUT_LOG_MIB)];
@@ -231,7 +231,7 @@ fn at_a_cut_programs_are_saved_and_one_that_was_away_begins_from_there() {
         compare(cluster, &[0, 1, 2], &[])?;
         let installed = cluster.status(away)?.snapshot_index;
         ensure!(installed > 0, "it began from the log's beginning");
-        // What is drawn by chance is equal still, whether a program began from its own files or from another's.
+        // What is drawn by chance is equal still, whether one began from its own files or from another's.
         fill(cluster.redis(away), "c", 20)?;
         compare(cluster, &[0, 1, 2], &[])?;
         // An operator asks for one; and all begin from their own.
