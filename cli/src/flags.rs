@@ -29,12 +29,72 @@ impl clap::FromArgMatches for ServerFlags {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        for spec in std::iter::once(&CONFIG).chain(TABLE.iter()) {
-            if let Some(text) = matches.get_one::<String>(spec.name) {
-                self.0.0.insert(spec.name, text.clone());
+        let all = std::iter::once(&CONFIG).chain(TABLE.iter());
+        take(all, matches, &mut self.0);
+        Ok(())
+    }
+}
+
+/// Those of a server that serves a program: without what only the store has.
+#[derive(Clone, Debug, Default)]
+pub struct ProgramFlags(pub Flags);
+
+/// What a server of the store has and one of a program has not, with what these are told nevertheless: an
+/// address that is in no other's way, and that requests are passed on.
+const OF_STORE: &[(&str, Option<&str>)] = &[
+    ("listen-memcached", Some("127.0.0.1:0")),
+    ("listen-redis", Some("127.0.0.1:0")),
+    ("memcached-udp", Some("false")),
+    ("advertise-memcached", None),
+    ("advertise-redis", None),
+    ("plane-reads", None),
+    ("client-auth-file", None),
+    ("on-follower", Some("forward")),
+    ("reads", None),
+    ("memory-limit-mib", None),
+    ("memory-policy", None),
+];
+
+fn of_programs() -> impl Iterator<Item = &'static Spec> {
+    let is_of_store = |spec: &Spec| OF_STORE.iter().any(|(name, _)| *name == spec.name);
+    let all = std::iter::once(&CONFIG).chain(TABLE.iter());
+    all.filter(move |spec| !is_of_store(spec))
+}
+
+impl clap::Args for ProgramFlags {
+    fn augment_args(command: Command) -> Command {
+        of_programs().fold(command, |command, spec| command.arg(argument(spec)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for ProgramFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut flags = Self::default();
+        flags.update_from_arg_matches(matches)?;
+        Ok(flags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        take(of_programs(), matches, &mut self.0);
+        for (name, told) in OF_STORE {
+            if let Some(told) = told {
+                self.0.0.insert(name, (*told).to_owned());
             }
         }
         Ok(())
+    }
+}
+
+/// The flags of these options that were given.
+fn take(specs: impl Iterator<Item = &'static Spec>, matches: &ArgMatches, flags: &mut Flags) {
+    for spec in specs {
+        if let Some(text) = matches.get_one::<String>(spec.name) {
+            flags.0.insert(spec.name, text.clone());
+        }
     }
 }
 
@@ -68,5 +128,41 @@ fn argument(spec: &'static Spec) -> Arg {
         | Kind::Address
         | Kind::Multicast
         | Kind::Members => argument,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args as _, FromArgMatches as _};
+
+    #[test]
+    fn a_program_has_no_options_of_the_store() {
+        for (name, _) in OF_STORE {
+            assert!(TABLE.iter().any(|spec| spec.name == *name), "{name}");
+            let command = ProgramFlags::augment_args(Command::new("run"));
+            let given = command.try_get_matches_from(["run", &format!("--{name}"), "on"]);
+            let said = given.unwrap_err().to_string();
+            assert!(said.contains(&format!("--{name}")), "{said}");
+        }
+        let command = ProgramFlags::augment_args(Command::new("run"));
+        // The port that servers of the store give to Redis clients by default.
+        let words = [
+            "run",
+            "--id",
+            "0",
+            "--dir",
+            "d",
+            "--members",
+            "0=127.0.0.1:1",
+            "--listen-client",
+            "127.0.0.1:6379",
+        ];
+        let given = command.try_get_matches_from(words).unwrap();
+        ProgramFlags::from_arg_matches(&given)
+            .unwrap()
+            .0
+            .check()
+            .unwrap();
     }
 }

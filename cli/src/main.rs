@@ -40,6 +40,9 @@ fn code_of(error: &anyhow::Error) -> ExitCode {
     if let Some(code) = unwritten.and_then(output::Unwritten::quiet_exit_code) {
         return code;
     }
+    if let Some(usage) = error.downcast_ref::<clap::Error>() {
+        return show_usage(usage).unwrap_or(ExitCode::FAILURE); // what another command would be told
+    }
     let words = format!("error: {error:#}\n");
     if !logging::takes_last_words(&words) {
         output::complain(words);

@@ -68,6 +68,16 @@ pub struct ServedOptions {
     pub cut_log_bytes: u64,
 }
 
+/// What a program is called in its cluster's name, whichever it is.
+pub const PROGRAM: &str = "run";
+
+/// The full name of a cluster that serves a program and is told that it is called so: neither replicas nor
+/// certificates of programs and of the store are mixed up.
+#[must_use]
+pub fn cluster_of_program(cluster: &str) -> String {
+    format!("{cluster}/{PROGRAM}")
+}
+
 /// The options of one server, checked. See `docs/configuration.md` for each.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {

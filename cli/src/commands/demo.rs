@@ -173,7 +173,8 @@ impl Demo {
     }
 
     fn client(&self, id: u16) -> anyhow::Result<Client> {
-        Client::connect(&self.cluster.replica(id)?.memcached)
+        let memcached = self.cluster.replica(id)?.service.memcached();
+        Client::connect(memcached.context("replicas of the store have it")?)
     }
 
     fn next_items(&mut self, count: usize) -> Vec<(String, String)> {

@@ -1,8 +1,11 @@
 //! `quorumwire dev`: a cluster on this machine in one command, until it is told to stop.
+mod program;
 mod restart;
 
 use super::interrupt::{Input, Interrupt, Interrupted};
-use super::local_cluster::{FolderState, LocalCluster, ending};
+use super::local_cluster::{
+    FolderState, LocalCluster, Program, ReplicaAddresses, ServiceAddresses, ending,
+};
 use clap::builder::PossibleValuesParser;
 use quorumwire_node::options::{Durability, Refused};
 use quorumwire_node::planes::words_on_loopback;
@@ -24,6 +27,8 @@ Examples:
   quorumwire dev --dir /tmp/try                     # the next start finds the data again
   quorumwire dev --plane socket                     # replicate in data planes over UDP
   quorumwire dev --json -- --election-timeout-ms 500
+  quorumwire dev -- redis-server --port 6379        # three replicas of the real Redis: docs/run.md
+  quorumwire dev --serve 80 -- nginx -g 'daemon off;'    # where the port is not among the words
   quorumwire dev --restart 1 --dir /tmp/try         # replica 1 was killed: start it again, from another terminal
 
 In DIR: dev.json (addresses), keys/ (certificates and secrets), N/ (data of replica N), N.log (what it logged).")]
@@ -42,7 +47,7 @@ pub struct Arguments {
     dir: Option<PathBuf>,
     /// Have the `quorumwire dev` that runs in DIR start this replica again
     #[arg(long, value_name = "ID", requires = "dir",
-          conflicts_with_all = ["replicas", "durability", "plane", "insecure", "json", "server_options"])]
+          conflicts_with_all = ["replicas", "durability", "plane", "insecure", "json", "serve", "words"])]
     restart: Option<u16>,
     /// Let replicas speak to each other in the clear, to see what TLS costs
     #[arg(long)]
@@ -50,9 +55,14 @@ pub struct Arguments {
     /// Print one JSON line when a leader serves, and nothing else
     #[arg(long)]
     json: bool,
-    /// More options for each `quorumwire server`
-    #[arg(last = true, value_name = "SERVER OPTIONS")]
-    server_options: Vec<String>,
+    /// The port at which the program listens, if its arguments do not name it behind --port, -p, --listen
+    /// or -l
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    serve: Option<u16>,
+    /// More options for each replica; or a program of which each replica runs one, as `quorumwire run` does;
+    /// or options, another `--`, and a program
+    #[arg(last = true, value_name = "SERVER OPTIONS | COMMAND [ARG...]")]
+    words: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -69,7 +79,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         outln!("{}", restart::ask(dir, id)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    check_server_options(&arguments.server_options)?;
+    let (more, program) = program::split(&arguments.words, arguments.serve)?;
+    check_server_options(more)?;
     let interrupt = Interrupt::listen(Input::Ends)?;
     let count = arguments.replicas.as_deref().map(str::parse).transpose()?;
     let durability = match arguments.durability {
@@ -84,9 +95,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             .tempdir()?;
         (made.path().to_owned(), Some(made))
     };
-    let options = server_options(arguments);
-    let (mut cluster, opened) = LocalCluster::open(&dir, count, durability, &options)?;
+    let options = server_options(arguments, more);
+    let (mut cluster, opened) =
+        LocalCluster::open_serving(&dir, count, durability, &options, program.as_ref())?;
     cluster.has_tls = !arguments.insecure;
+    cluster.is_temporary = arguments.dir.is_none();
+    cluster.check_arguments()?;
     match opened {
         FolderState::New => {}
         FolderState::Again => errln!("starting the cluster in {} again", dir.display()),
@@ -117,6 +131,7 @@ fn serve(
 ) -> anyhow::Result<bool> {
     cluster.start_all()?;
     let leader = cluster.wait_for_leader(interrupt)?.id;
+    cluster.wait_for_program(interrupt)?;
     if arguments.json {
         outln!("{}", as_json(cluster, leader))?;
     } else {
@@ -126,13 +141,13 @@ fn serve(
 }
 
 /// What each server is told besides its own addresses.
-fn server_options(arguments: &Arguments) -> Vec<String> {
+fn server_options(arguments: &Arguments, more: &[String]) -> Vec<String> {
     let plane = [
         ("--plane", arguments.plane.as_str()),
         ("--listen-plane", "127.0.0.1:0"),
     ];
     let plane = plane.iter().flat_map(|(name, value)| [*name, value]);
-    let more = arguments.server_options.iter().map(String::as_str);
+    let more = more.iter().map(String::as_str);
     plane.chain(more).map(str::to_owned).collect()
 }
 
@@ -209,62 +224,90 @@ fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt, dir: &Path) -> anyho
 }
 
 fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
-    let replicas: Vec<_> = cluster
-        .replicas()
-        .iter()
-        .map(|place| {
-            json!({
+    let replica = |place: &ReplicaAddresses| {
+        let pid = cluster.pid(place.id);
+        match &place.service {
+            ServiceAddresses::Store { memcached, redis } => json!({
                 "id": place.id,
-                "pid": cluster.pid(place.id),
-                "memcached": place.memcached,
-                "redis": place.redis,
+                "pid": pid,
+                "memcached": memcached,
+                "redis": redis,
                 "client": place.client,
                 "http": place.http,
-            })
-        })
-        .collect();
+            }),
+            ServiceAddresses::Program { server } => json!({
+                "id": place.id,
+                "pid": pid,
+                "server": server,
+                "http": place.http,
+            }),
+        }
+    };
+    let replicas: Vec<_> = cluster.replicas().iter().map(replica).collect();
     json!({ "replicas": replicas, "leader": leader })
+}
+
+fn port(address: &str) -> String {
+    let port = address.rsplit_once(':').map(|(_, port)| port);
+    port.unwrap_or(address).to_owned()
 }
 
 /// For people: ports only, which leaves room in a terminal, and what to try.
 fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
-    let port = |address: &str| match address.rsplit_once(':') {
-        Some((_, port)) => port.to_owned(),
-        None => address.to_owned(),
+    let headings: &[&str] = match cluster.program() {
+        None => &["ID", "PID", "MEMCACHED", "REDIS", "CLIENT", "HTTP", ""],
+        Some(_) => &["ID", "PID", "SERVER", "HTTP", ""],
     };
-    let headings = ["ID", "PID", "MEMCACHED", "REDIS", "CLIENT", "HTTP", ""];
-    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    let mut rows = vec![headings.iter().map(|&it| it.to_owned()).collect::<Vec<_>>()];
     for place in cluster.replicas() {
         let pid = cluster.pid(place.id).map(|pid| pid.to_string());
         let leads = if place.id == leader { "leader" } else { "" };
-        rows.push(vec![
-            place.id.to_string(),
-            pid.unwrap_or_default(),
-            port(&place.memcached),
-            port(&place.redis),
-            port(&place.client),
-            port(&place.http),
-            leads.to_owned(),
-        ]);
+        let mut row = vec![place.id.to_string(), pid.unwrap_or_default()];
+        match &place.service {
+            ServiceAddresses::Store { memcached, redis } => {
+                row.extend([memcached, redis, &place.client].map(|it| port(it)));
+            }
+            ServiceAddresses::Program { server } => row.push(port(server)),
+        }
+        row.extend([port(&place.http), leads.to_owned()]);
+        rows.push(row);
     }
     let table = super::status::columns(&rows);
     let Some(first) = cluster.replicas().first() else {
         return table;
     };
     let (id, http) = (first.id, &first.http);
-    let (memcached, redis) = (port(&first.memcached), port(&first.redis));
+    let to_try = what_to_try(&first.service, cluster.program());
     let (own, dir) = (own_name(), dir.display());
     format!(
-        "{table}All listen on 127.0.0.1. Try it, at any replica:\n\
-         \x20 redis-cli -p {redis} set greeting hello\n\
-         \x20 exec 3<>/dev/tcp/127.0.0.1/{memcached}       # memcached's protocol, in bash\n\
-         \x20 printf 'get greeting\\r\\nquit\\r\\n' >&3; cat <&3\n\
+        "{table}All listen on 127.0.0.1. Try it, at any replica:\n{to_try}\
          \x20 {own} status --dir {dir}\n\
          \x20 http://{http}/    # the dashboard, in a browser\n\
          Kill one (kill -9 PID), try again, and have it started again:\n\
          \x20 {own} dev --restart {id} --dir {dir}\n\
          Ctrl-C stops all.\n"
     )
+}
+
+/// How a client asks for something at these addresses.
+fn what_to_try(at: &ServiceAddresses, program: Option<&Program>) -> String {
+    match at {
+        ServiceAddresses::Store { memcached, redis } => format!(
+            "\x20 redis-cli -p {} set greeting hello\n\
+             \x20 exec 3<>/dev/tcp/127.0.0.1/{}       # memcached's protocol, in bash\n\
+             \x20 printf 'get greeting\\r\\nquit\\r\\n' >&3; cat <&3\n",
+            port(redis),
+            port(memcached)
+        ),
+        ServiceAddresses::Program { server } => {
+            let file = program.and_then(|it| Path::new(it.command.first()?).file_name());
+            if file.is_some_and(|file| file == "redis-server") {
+                format!("\x20 redis-cli -p {} set greeting hello\n", port(server))
+            } else {
+                format!("\x20 {server}    # its clients connect here\n")
+            }
+        }
+    }
 }
 
 /// How this program is called: by the path that was typed, if one was, for it may be in no folder of PATH.

@@ -1,48 +1,45 @@
 //! A cluster on this machine, each replica a process of its own. Starts, kills and stops them; restarts
 //! nothing by itself.
+mod record;
+
+use super::Cli;
 use super::ask;
 use super::demo_network::DemoNetwork;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::view::{ClusterView, ReplicaView};
 use anyhow::{Context as _, bail};
+use clap::Parser as _;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_node::key_folder::KeyFolder;
 use quorumwire_node::options::{Durability, Refused, TABLE};
 use quorumwire_node::privileges::make_folder;
 use quorumwire_node::report::Report;
+pub use record::{ClusterRecord, Program, ReplicaAddresses, ServiceAddresses};
+use record::{fresh_name, word};
 use rustix::process::{Pid, Signal, kill_process};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::iter;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a cluster's folder remembers.
-const RECORD_FILE: &str = "dev.json";
 const LOCK_FILE: &str = "dev.lock";
 /// Folder of the cluster's keys.
 const KEYS_FOLDER: &str = "keys";
 /// How long certificates of clusters for trying things out last.
 const KEYS_DAYS: u32 = 3650;
-/// Largest record read.
-const RECORD_BYTES_MAX: u64 = 1 << 20;
-/// Ports are taken from here: below those the kernel gives to outgoing connections, which could
-/// otherwise take the port of a replica that is down.
-const PORTS: std::ops::Range<u16> = 15_000..32_000;
 /// In a network of its own a replica has these: for replicas, memcached clients, Redis clients, clients of
 /// the native protocol, and HTTP.
 const OWN_PORTS: [u16; 5] = [7400, 11_211, 6379, 7402, 7480];
 /// And its plane this one.
 const PLANE_PORT: u16 = 7401;
-/// Places for a cluster's ports looked at before giving up.
-const PORT_TRIES_MAX: usize = 1_000;
 /// How much of a log's end is shown when its replica fails.
 const LOG_TAIL_BYTES: u64 = 2048;
 /// How long the replicas may take to elect a leader.
@@ -51,118 +48,6 @@ pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const REPORT_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// A cluster's folder, so that it starts again as it was.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ClusterRecord {
-    /// Name of the cluster.
-    pub cluster: String,
-    /// sync or memory.
-    pub durability: String,
-    /// The replicas.
-    pub replicas: Vec<ReplicaAddresses>,
-}
-
-/// Where a replica listens.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ReplicaAddresses {
-    /// Its id.
-    pub id: u16,
-    /// For other replicas.
-    pub peer: String,
-    /// For memcached clients.
-    pub memcached: String,
-    /// For Redis clients.
-    pub redis: String,
-    /// For clients of the native protocol.
-    pub client: String,
-    /// For status and administration.
-    pub http: String,
-}
-
-impl ClusterRecord {
-    /// Reads a cluster's folder; `None` if it is none.
-    pub fn read(dir: &Path) -> anyhow::Result<Option<Self>> {
-        let path = dir.join(RECORD_FILE);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
-        };
-        let mut text = String::new();
-        file.take(RECORD_BYTES_MAX)
-            .read_to_string(&mut text)
-            .with_context(|| format!("reading {}", path.display()))?;
-        let recorded = serde_json::from_str(&text)
-            .with_context(|| format!("{} is damaged", path.display()))?;
-        Ok(Some(recorded))
-    }
-
-    fn write(&self, dir: &Path) -> anyhow::Result<()> {
-        let path = dir.join(RECORD_FILE);
-        let aside = dir.join("dev.json.new");
-        fs::write(&aside, serde_json::to_vec_pretty(self)?)
-            .and_then(|()| fs::rename(&aside, &path))
-            .with_context(|| format!("writing {}", path.display()))
-    }
-
-    fn new(replica_count: u16, durability: Durability) -> anyhow::Result<Self> {
-        let mut addresses =
-            free_addresses(usize::from(replica_count) * OWN_PORTS.len())?.into_iter();
-        let mut next = || addresses.next().context("as many addresses as asked for");
-        let replicas = (0..replica_count).map(|id| {
-            Ok(ReplicaAddresses {
-                id,
-                peer: next()?,
-                memcached: next()?,
-                redis: next()?,
-                client: next()?,
-                http: next()?,
-            })
-        });
-        Ok(Self {
-            cluster: fresh_name()?,
-            durability: word(durability).to_owned(),
-            replicas: replicas.collect::<anyhow::Result<_>>()?,
-        })
-    }
-}
-
-const fn word(durability: Durability) -> &'static str {
-    match durability {
-        Durability::Sync => "sync",
-        Durability::Memory => "memory",
-    }
-}
-
-/// A name no other cluster has, so that replicas of an earlier one can never meet this one.
-fn fresh_name() -> anyhow::Result<String> {
-    Ok(format!("dev-{:016x}", getrandom::u64()?))
-}
-
-/// Loopback addresses nobody listens on at this moment: neighbours, and never some of another cluster's of
-/// this size, whose own could be down just now. So two of them are in each other's way once in a thousand
-/// times.
-fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
-    let size = u16::try_from(count)?;
-    let blocks = u32::from((PORTS.end - PORTS.start) / size.max(1));
-    for _ in 0..PORT_TRIES_MAX {
-        let block = u16::try_from(getrandom::u32()? % blocks.max(1))?;
-        let first = PORTS.start + block * size;
-        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-        let held: Result<Vec<_>, _> = (first..first + size).map(bind).collect();
-        if let Ok(held) = held {
-            let addresses = held.iter().map(TcpListener::local_addr);
-            let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
-            return Ok(addresses?.iter().map(ToString::to_string).collect());
-        }
-    }
-    bail!(
-        "no {count} free ports between {} and {}",
-        PORTS.start,
-        PORTS.end
-    )
-}
 
 /// How a cluster's folder was found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -185,6 +70,8 @@ pub struct LocalCluster {
     keys: KeyFolder,
     /// Replicas speak TLS to each other.
     pub has_tls: bool,
+    /// The folder is removed at the end, and its logs with it.
+    pub is_temporary: bool,
     /// Where the processes run, if not where this one does.
     network: Option<DemoNetwork>,
     _lock: File,
@@ -199,6 +86,17 @@ impl LocalCluster {
         durability: Durability,
         extra: &[String],
     ) -> anyhow::Result<(Self, FolderState)> {
+        Self::open_serving(dir, replica_count, durability, extra, None)
+    }
+
+    /// The same for a program. `None` means what was there, or the store.
+    pub fn open_serving(
+        dir: &Path,
+        replica_count: Option<u16>,
+        durability: Durability,
+        extra: &[String],
+        program: Option<&Program>,
+    ) -> anyhow::Result<(Self, FolderState)> {
         make_folder(dir)?;
         let lock = lock(dir)?;
         let (recorded, opened) = match ClusterRecord::read(dir)? {
@@ -209,11 +107,14 @@ impl LocalCluster {
                     bail!(Refused::flag("dir", dir.display().to_string(), allowed));
                 }
                 (
-                    ClusterRecord::new(replica_count.unwrap_or(3), durability)?,
+                    ClusterRecord::new(replica_count.unwrap_or(3), durability, program)?,
                     FolderState::New,
                 )
             }
-            Some(recorded) => again(dir, recorded, replica_count, durability)?,
+            Some(recorded) => {
+                check_program(dir, &recorded, program)?;
+                again(dir, recorded, replica_count, durability)?
+            }
         };
         recorded.write(dir)?;
         let keys = keys_for(&dir.join(KEYS_FOLDER), &recorded)?;
@@ -221,6 +122,7 @@ impl LocalCluster {
             dir: dir.to_owned(),
             keys,
             has_tls: true,
+            is_temporary: false,
             recorded,
             running: BTreeMap::new(),
             extra: extra.to_vec(),
@@ -245,8 +147,7 @@ impl LocalCluster {
             let [peer, memcached, redis, client, http] =
                 OWN_PORTS.map(|port| format!("{ip}:{port}"));
             replica.peer = peer;
-            replica.memcached = memcached;
-            replica.redis = redis;
+            replica.service = ServiceAddresses::Store { memcached, redis };
             replica.client = client;
             replica.http = http;
         }
@@ -258,6 +159,12 @@ impl LocalCluster {
     #[must_use]
     pub fn replicas(&self) -> &[ReplicaAddresses] {
         &self.recorded.replicas
+    }
+
+    /// What is served, unless it is the store.
+    #[must_use]
+    pub const fn program(&self) -> Option<&Program> {
+        self.recorded.program.as_ref()
     }
 
     /// Where one of them listens.
@@ -278,12 +185,10 @@ impl LocalCluster {
         for replica in self.replicas() {
             let uses = [
                 ("peer", &replica.peer),
-                ("memcached", &replica.memcached),
-                ("redis", &replica.redis),
                 ("client", &replica.client),
                 ("http", &replica.http),
             ];
-            for (port_use, address) in uses {
+            for (port_use, address) in uses.into_iter().chain(replica.service.each()) {
                 TcpListener::bind(address.as_str()).with_context(|| {
                     format!(
                         "{address}, the {port_use} address of replica {} in {}, is taken: stop what \
@@ -309,18 +214,12 @@ impl LocalCluster {
         if self.running.contains_key(&id) {
             return Ok(());
         }
-        let replica = self.replica(id)?;
         let log = self.log_path(id);
         let log = File::options()
             .create(true)
             .append(true)
             .open(&log)
             .with_context(|| format!("opening {}", log.display()))?;
-        let members: Vec<String> = self
-            .replicas()
-            .iter()
-            .map(|replica| format!("{}={}", replica.id, replica.peer))
-            .collect();
         let mut command = Command::new(std::env::current_exe()?);
         // What is set for servers in this environment is not meant for these.
         for spec in TABLE.iter() {
@@ -328,23 +227,7 @@ impl LocalCluster {
         }
         command
             .env_remove("QUORUMWIRE_CONFIG")
-            .arg("server")
-            .args(["--id", &id.to_string()])
-            .arg("--dir")
-            .arg(self.dir.join(id.to_string()))
-            .args(["--cluster", &self.recorded.cluster])
-            .args(["--members", &members.join(",")])
-            .args(["--durability", &self.recorded.durability])
-            .args(["--listen-peer", &replica.peer])
-            .args(["--listen-memcached", &replica.memcached])
-            .args(["--listen-redis", &replica.redis])
-            .args(["--listen-client", &replica.client])
-            .args(["--listen-http", &replica.http])
-            .arg("--secret-file")
-            .arg(self.keys.secret_file())
-            .args(self.tls_options(id))
-            .args(["--die-with-parent", &std::process::id().to_string()])
-            .args(&self.extra)
+            .args(self.arguments(id)?)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -352,15 +235,65 @@ impl LocalCluster {
             .process_group(0);
         let child = match &self.network {
             None => command.spawn(),
-            Some(network) => {
-                let listen = format!("{}:{PLANE_PORT}", DemoNetwork::address(id)?);
-                command.args(["--plane", network.plane(), "--listen-plane", &listen]);
-                command.arg("--insecure"); // nobody else is in that network
-                network.within(id, || Ok(command.spawn()))?
-            }
+            Some(network) => network.within(id, || Ok(command.spawn()))?,
         };
         let child = child.with_context(|| format!("starting replica {id}"))?;
         self.running.insert(id, child);
+        Ok(())
+    }
+
+    /// What a replica's process is told.
+    fn arguments(&self, id: u16) -> anyhow::Result<Vec<OsString>> {
+        let replica = self.replica(id)?;
+        let members: Vec<String> = self
+            .replicas()
+            .iter()
+            .map(|replica| format!("{}={}", replica.id, replica.peer))
+            .collect();
+        let program = self.program();
+        let mut arguments: Vec<OsString> =
+            vec![if program.is_some() { "run" } else { "server" }.into()];
+        let mut option = |name: &str, value: OsString| {
+            arguments.extend([format!("--{name}").into(), value]);
+        };
+        option("id", id.to_string().into());
+        option("dir", self.dir.join(id.to_string()).into());
+        option("cluster", self.recorded.cluster.clone().into());
+        option("members", members.join(",").into());
+        option("durability", self.recorded.durability.clone().into());
+        option("listen-peer", replica.peer.clone().into());
+        option("listen-client", replica.client.clone().into());
+        option("listen-http", replica.http.clone().into());
+        option("secret-file", self.keys.secret_file().into());
+        option("die-with-parent", std::process::id().to_string().into());
+        for (port_use, address) in replica.service.each() {
+            match program {
+                None => option(&format!("listen-{port_use}"), address.into()),
+                Some(it) => option("publish", format!("{}={address}", it.port).into()),
+            }
+        }
+        if let Some(network) = &self.network {
+            let listen = format!("{}:{PLANE_PORT}", DemoNetwork::address(id)?);
+            option("plane", network.plane().into());
+            option("listen-plane", listen.into());
+            arguments.push("--insecure".into()); // nobody else is in that network
+        }
+        arguments.extend(self.tls_options(id));
+        arguments.extend(self.extra.iter().map(OsString::from));
+        if let Some(program) = program {
+            arguments.push("--".into());
+            arguments.extend(program.command.iter().map(OsString::from));
+        }
+        Ok(arguments)
+    }
+
+    /// Refuses what the replicas' processes would refuse in what they are told.
+    pub fn check_arguments(&self) -> anyhow::Result<()> {
+        for replica in self.replicas() {
+            let arguments = self.arguments(replica.id)?;
+            let read = Cli::try_parse_from(iter::once("quorumwire".into()).chain(arguments))?;
+            read.check_options()?;
+        }
         Ok(())
     }
 
@@ -446,6 +379,43 @@ impl LocalCluster {
         }
     }
 
+    /// Waits until clients can connect to the program of each replica.
+    pub fn wait_for_program(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let Some(port) = self.program().map(|program| program.port) else {
+            return Ok(());
+        };
+        let mut progress = Progress::start();
+        let replicas = self.replicas().iter();
+        let mut left: Vec<(u16, String)> = replicas
+            .flat_map(|it| {
+                it.service
+                    .each()
+                    .into_iter()
+                    .map(|at| (it.id, at.1.clone()))
+            })
+            .collect();
+        loop {
+            interrupt.check()?;
+            if let Some((id, status)) = self.ended()?.first() {
+                bail!("replica {id} {}; {}", ending(*status), self.log_tail(*id));
+            }
+            left.retain(|(_, address)| TcpStream::connect(address).is_err());
+            let Some((id, _)) = left.first() else {
+                return Ok(());
+            };
+            if progress.elapsed() > START_TIMEOUT {
+                bail!(
+                    "the program of replica {id} does not listen at port {port} after {} s: does --serve name \
+                     its port? {}",
+                    START_TIMEOUT.as_secs(),
+                    self.log_tail(*id)
+                );
+            }
+            progress.say(&format!("waiting for the program of replica {id}"));
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
     /// What the running replicas say.
     #[must_use]
     pub fn view(&self) -> ClusterView {
@@ -473,12 +443,17 @@ impl LocalCluster {
         view
     }
 
-    /// The end of a replica's log, introduced by the file's name.
+    /// The end of a replica's log, introduced by the file's name, if it stays.
     #[must_use]
     pub fn log_tail(&self, id: u16) -> String {
         let path = self.log_path(id);
         let tail = read_tail(&path).unwrap_or_else(|error| format!("(unreadable: {error})"));
-        format!("the end of {}:\n{}", path.display(), tail.trim_end())
+        let name = if self.is_temporary {
+            "its log".to_owned() // which will be gone
+        } else {
+            path.display().to_string()
+        };
+        format!("the end of {name}:\n{}", tail.trim_end())
     }
 
     /// SIGTERM to all, so that they finish what they began; SIGKILL to those that take too long, also for
@@ -568,12 +543,36 @@ fn again(
     }
 }
 
+/// A folder's log is the input of one program only.
+fn check_program(
+    dir: &Path,
+    recorded: &ClusterRecord,
+    program: Option<&Program>,
+) -> Result<(), Refused> {
+    let Some(program) = program.filter(|it| recorded.program.as_ref() != Some(it)) else {
+        return Ok(());
+    };
+    let (there, dir) = (&recorded.program, dir.display());
+    let allowed = match there {
+        None => format!("no program, as in {dir}; or another --dir"),
+        Some(it) if it.command == program.command => {
+            return Err(Refused::flag(
+                "serve",
+                program.port.to_string(),
+                format!("{}, as in {dir}", it.port),
+            ));
+        }
+        Some(it) => format!("{:?}, as in {dir}; or another --dir", it.command.join(" ")),
+    };
+    Err(Refused::flag("COMMAND", program.command.join(" "), allowed))
+}
+
 /// The keys that are there if they are this cluster's, else new ones.
 fn keys_for(dir: &Path, recorded: &ClusterRecord) -> anyhow::Result<KeyFolder> {
     if dir.exists() {
         if let Some(keys) = KeyFolder::open(dir)
             .ok()
-            .filter(|keys| keys.cluster() == recorded.cluster)
+            .filter(|keys| keys.cluster() == recorded.name_in_keys())
         {
             return Ok(keys);
         }
@@ -581,7 +580,7 @@ fn keys_for(dir: &Path, recorded: &ClusterRecord) -> anyhow::Result<KeyFolder> {
     }
     let ids = recorded.replicas.iter().map(|replica| replica.id);
     let members = ids.map(|id| (ReplicaId(id), Vec::new())).collect();
-    KeyFolder::create(dir, &recorded.cluster, &members, KEYS_DAYS)
+    KeyFolder::create(dir, &recorded.name_in_keys(), &members, KEYS_DAYS)
 }
 
 /// Keeps a folder for as long as the file is open.

@@ -24,13 +24,9 @@ fn a_folder_remembers_its_cluster() {
         let replicas = recorded.replicas.iter();
         replicas
             .flat_map(|replica| {
-                [
-                    replica.peer.clone(),
-                    replica.memcached.clone(),
-                    replica.redis.clone(),
-                    replica.client.clone(),
-                    replica.http.clone(),
-                ]
+                let service = replica.service.each().into_iter().map(|(_, at)| at);
+                let others = [&replica.peer, &replica.client, &replica.http];
+                service.chain(others).cloned().collect::<Vec<_>>()
             })
             .collect()
     };

@@ -33,6 +33,7 @@ mod veth_pass;
 mod view;
 
 use clap::{Parser, Subcommand};
+use quorumwire_node::options::Refused;
 use std::process::ExitCode;
 
 /// Replicated key-value store that memcached and Redis clients talk to: three replicas, one of which may fail
@@ -87,6 +88,19 @@ enum Command {
     Completions(completions::Arguments),
     /// Write manual pages
     Man(man::Arguments),
+}
+
+impl Cli {
+    /// Refuses what the replica that it starts would refuse in its options.
+    fn check_options(&self) -> Result<(), Refused> {
+        if let Command::Server(arguments) = &self.command {
+            arguments.check()?;
+        }
+        if let Command::Run(arguments) = &self.command {
+            arguments.check()?;
+        }
+        Ok(())
+    }
 }
 
 /// Carries out a command; the answer is the process's exit code.

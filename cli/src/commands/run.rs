@@ -1,8 +1,8 @@
 //! `quorumwire run`: one replica of a program that was not written for it.
 use super::server::die_with_parent;
-use crate::flags::ServerFlags;
+use crate::flags::ProgramFlags;
 use anyhow::Context as _;
-use quorumwire_node::options::{ServedOptions, ServerOptions};
+use quorumwire_node::options::{Refused, ServedOptions, ServerOptions};
 use quorumwire_node::server::served::profiles::{SAVE_SIGNALS, number_of, profile_of};
 use quorumwire_node::{logging, server};
 use quorumwire_ops::http::Http;
@@ -16,15 +16,29 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  # the first of three replicas of Redis on one machine; the other two publish it elsewhere
-  quorumwire run --id 0 --dir data/0 --listen-peer 127.0.0.1:7410 \\
-    --members 0=127.0.0.1:7410,1=127.0.0.1:7420,2=127.0.0.1:7430 \\
-    --publish 6379=127.0.0.1:6380 -- redis-server --port 6379")]
+  quorumwire dev -- redis-server --port 6379      # a whole cluster on this machine, in one command
+
+  # the three replicas of Redis on one machine, one by one: each in a terminal of its own
+  mkdir data
+  M=0=127.0.0.1:7410,1=127.0.0.1:7420,2=127.0.0.1:7430
+  quorumwire run --id 0 --dir data/0 --members $M --listen-peer 127.0.0.1:7410 \\
+    --listen-client 127.0.0.1:7412 --listen-http 127.0.0.1:7418 \\
+    --publish 6379=127.0.0.1:6380 -- redis-server --port 6379 --save ''
+  quorumwire run --id 1 --dir data/1 --members $M --listen-peer 127.0.0.1:7420 \\
+    --listen-client 127.0.0.1:7422 --listen-http 127.0.0.1:7428 \\
+    --publish 6379=127.0.0.1:6381 -- redis-server --port 6379 --save ''
+  quorumwire run --id 2 --dir data/2 --members $M --listen-peer 127.0.0.1:7430 \\
+    --listen-client 127.0.0.1:7432 --listen-http 127.0.0.1:7438 \\
+    --publish 6379=127.0.0.1:6382 -- redis-server --port 6379 --save ''
+
+  # keys for them (the name of the cluster is that of --cluster, and `/run`)
+  quorumwire keys new --cluster quorumwire/run --dir KEYS --members 0=10.0.0.1,1=10.0.0.2,2=10.0.0.3")]
 pub struct Arguments {
     #[command(flatten)]
-    flags: ServerFlags,
-    /// Serve a port of the program's elsewhere
-    #[arg(long, value_name = "PORT=HOST:PORT", value_parser = published)]
+    flags: ProgramFlags,
+    /// Serve a port that the program opens at another address; may be given several times [default: where the
+    /// program listens]
+    #[arg(long, value_name = "PORT=IP:PORT", value_parser = published)]
     publish: Vec<(u16, SocketAddr)>,
     /// The signal upon which the program saves itself in its folder and ends, to begin again from there;
     /// `none`: it cannot, and the whole log is kept [default: TERM for redis-server, valkey-server and
@@ -40,6 +54,13 @@ pub struct Arguments {
     /// The program and what it is told
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+impl Arguments {
+    /// Refuses what the options alone, without environment, have wrong.
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        self.flags.0.check()
+    }
 }
 
 /// None: the program cannot save itself.
@@ -61,14 +82,15 @@ fn save_signal(text: &str) -> Result<SaveSignal, String> {
 }
 
 fn published(text: &str) -> Result<(u16, SocketAddr), String> {
-    let (port, at) = text.split_once('=').ok_or("expected PORT=HOST:PORT")?;
-    let port = port
-        .parse()
-        .map_err(|_| "the port is a number from 1 to 65535")?;
-    let at = at
-        .parse()
-        .map_err(|_| "behind = stands an IP address and a port")?;
-    Ok((port, at))
+    let parsed = text.split_once('=').and_then(|(port, at)| {
+        let port = port.parse().ok().filter(|port| *port != 0)?;
+        Some((port, at.parse().ok()?))
+    });
+    parsed.ok_or_else(|| {
+        "allowed: PORT=IP:PORT, the port that the program opens (1 to 65535) and where clients connect instead, \
+         such as 6379=127.0.0.1:6380"
+            .to_owned()
+    })
 }
 
 /// Runs the replica.
@@ -95,4 +117,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     logging::start(&options);
     server::run_program(&options, &Http).context("run")?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::published;
+
+    #[test]
+    fn where_a_port_is_published_says_both_ends() {
+        let at = "127.0.0.1:6380".parse().unwrap();
+        assert_eq!(published("6379=127.0.0.1:6380"), Ok((6379, at)));
+        for wrong in [
+            "abc",
+            "6379",
+            "0=127.0.0.1:1",
+            "70000=127.0.0.1:1",
+            "6379=:1",
+            "=1.2.3.4:5",
+        ] {
+            let said = published(wrong).unwrap_err();
+            assert!(said.starts_with("allowed: PORT=IP:PORT"), "{wrong}: {said}");
+        }
+    }
 }

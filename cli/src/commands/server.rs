@@ -1,7 +1,7 @@
 //! `quorumwire server`: one replica. Prepares the process; the work is the server's.
 use crate::flags::ServerFlags;
 use anyhow::{Context as _, ensure};
-use quorumwire_node::options::{ServerOptions, unknown_variables};
+use quorumwire_node::options::{Refused, ServerOptions, unknown_variables};
 use quorumwire_node::server::SECOND_GROUP;
 use quorumwire_node::{logging, server};
 use quorumwire_ops::http::Http;
@@ -30,6 +30,13 @@ pub struct Arguments {
     /// Replicate a second log, whose clients of the native protocol connect here
     #[arg(long = SECOND_GROUP, value_name = "IP:PORT", hide = true)]
     second_group: Option<SocketAddr>,
+}
+
+impl Arguments {
+    /// Refuses what the options alone, without environment, have wrong.
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        self.flags.0.check()
+    }
 }
 
 /// Runs the server.

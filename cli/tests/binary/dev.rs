@@ -1,6 +1,7 @@
 //! The command line with real processes: a cluster of `quorumwire dev`, and the other commands on it.
 //! Needs nothing but the binary and loopback.
 use super::quorumwire;
+use redis::Commands as _;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -40,10 +41,14 @@ impl Dev {
     }
 
     fn start_with(dir: &Path, durability: &str, plane: &str) -> Self {
+        let options = ["--durability", durability, "--plane", plane];
+        Self::start_told(dir, &[&options[..], &CALM].concat())
+    }
+
+    fn start_told(dir: &Path, words: &[&str]) -> Self {
         let dir = dir.to_str().unwrap();
         let mut process = quorumwire(&["dev", "--json", "--dir", dir])
-            .args(["--durability", durability, "--plane", plane])
-            .args(CALM)
+            .args(words)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -281,6 +286,89 @@ fn a_replica_that_dies_is_reported_and_the_others_go_on() {
     dev.signal(rustix::process::Signal::TERM); // its processes are others than at the start
     let mut dev = dev;
     assert!(dev.wait().success());
+}
+
+fn redis(dev: &Dev, id: usize) -> redis::Connection {
+    let address = dev.line["replicas"][id]["server"].as_str().unwrap();
+    let client = redis::Client::open(format!("redis://{address}/")).unwrap();
+    let connection = client.get_connection_with_timeout(DEADLINE).unwrap();
+    connection.set_read_timeout(Some(DEADLINE)).unwrap();
+    connection
+}
+
+#[test]
+fn a_program_is_served_and_outlives_its_leader() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = ["--", "redis-server", "--port", "6379", "--save", ""];
+    let mut dev = Dev::start_told(dir.path(), &[&CALM[..], &program].concat());
+    let first = &dev.line["replicas"][0];
+    assert!(first["memcached"].is_null() && first["redis"].is_null());
+    let leader = dev.leader();
+    let [one, other] = [(leader + 1) % 3, (leader + 2) % 3];
+    let mut pushes = redis(&dev, one);
+    let mut reads = redis(&dev, other);
+    let pushed: u32 = pushes.rpush("list", &["a", "b"]).unwrap();
+    assert_eq!(pushed, 2);
+    let list: Vec<String> = reads.lrange("list", 0, -1).unwrap();
+    assert_eq!(list, ["a", "b"]);
+
+    signal_to(dev.pids()[leader], rustix::process::Signal::KILL);
+    let pushed: u32 = pushes.rpush("list", "c").unwrap();
+    assert_eq!(pushed, 3, "its connection is as before");
+    let list: Vec<String> = reads.lrange("list", 0, -1).unwrap();
+    assert_eq!(list, ["a", "b", "c"]);
+
+    let folder = dir.path().to_str().unwrap();
+    let again = leader.to_string();
+    stdout_of(&["dev", "--restart", &again, "--dir", folder]);
+    wait_for("its program to be as far as the others'", || {
+        let address = dev.line["replicas"][leader]["server"].as_str().unwrap();
+        TcpStream::connect(address).is_ok()
+    });
+    let list: Vec<String> = redis(&dev, leader).lrange("list", 0, -1).unwrap();
+    assert_eq!(list, ["a", "b", "c"]);
+    dev.signal(rustix::process::Signal::TERM);
+    assert!(dev.wait().success());
+    for id in [one, other] {
+        assert!(!runs(dev.pids()[id]));
+    }
+
+    // The folder knows what it serves, and serves nothing else.
+    let dev = Dev::start_told(dir.path(), &CALM);
+    let list: Vec<String> = redis(&dev, leader).lrange("list", 0, -1).unwrap();
+    assert_eq!(list, ["a", "b", "c"]);
+    dev.stop();
+    let refused = run(&["dev", "--dir", folder, "--", "redis-server", "--port", "1"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("--port 6379"), "{said}");
+}
+
+#[test]
+fn what_servers_would_refuse_is_refused_before_any_starts() {
+    for (words, said) in [
+        (&["--lease-ms", "1"][..], "lease-ms"),
+        (&["--nonsense", "1"], "--nonsense"),
+        (&["x"], "--serve PORT"),
+        (
+            &["--memory-limit-mib", "64", "--", "x", "-p", "7"],
+            "--memory-limit-mib",
+        ),
+    ] {
+        let output = run(&[&["dev", "--json", "--"], words].concat());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+    // Only the servers see this.
+    let output = run(&["dev", "--", "--client-auth-file", "/nowhere"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(text.contains("the end of its log:"), "{text}");
+    assert!(
+        !text.contains("quorumwire-dev-"),
+        "its folder is gone: {text}"
+    );
 }
 
 #[test]

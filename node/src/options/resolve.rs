@@ -1,7 +1,7 @@
 //! Finds the value of every option among flags, environment, configuration file and defaults, and
 //! remembers where it came from. What a value means is checked elsewhere.
 use super::table::{CONFIG, Kind, Spec, TABLE, Unset};
-use super::{Fault, Origin, Refused, faults_alone};
+use super::{Fault, Origin, Refused, ServerOptions, faults_alone};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -44,6 +44,13 @@ pub struct Value {
 /// The options given as flags, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Flags(pub BTreeMap<&'static str, String>);
+
+impl Flags {
+    /// Whether a server without an environment would take them.
+    pub fn check(&self) -> Result<(), Refused> {
+        ServerOptions::from_values(&resolve(self, &|_| None)?).map(drop)
+    }
+}
 
 /// Finds every option's value, in the order of the table.
 pub fn resolve(

@@ -30,7 +30,7 @@ use super::{
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle, AdminPort, AdminService, AdminTls};
 use crate::descriptors;
 use crate::logging;
-use crate::options::{OnFollower, ServerOptions};
+use crate::options::{OnFollower, PROGRAM, ServerOptions};
 use crate::planes::PlaneChoice;
 use crate::privileges;
 use crate::service_manager::ServiceManager;
@@ -103,7 +103,7 @@ where
 /// one, whose input is the log.
 pub fn run_program(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<()> {
     ensure!(options.served.is_some(), "no program is named");
-    serve::<Served>(&named(options, "run")?, admin)
+    serve::<Served>(&named(options, PROGRAM)?, admin)
 }
 
 /// The cluster's name with that of the application: neither replicas nor data folders of different

@@ -732,10 +732,12 @@ impl<'n> Cluster<'n> {
         option("dir", self.dir(id).display().to_string());
         option("members", members.join(","));
         option("durability", self.plan.durability.word().into());
-        option("on-follower", self.plan.on_follower.word().into());
         option("listen-peer", beside(self.peer(id)));
-        option("listen-memcached", beside(self.memcached(id)));
-        option("listen-redis", beside(self.redis(id)));
+        if self.plan.serves.is_empty() {
+            option("on-follower", self.plan.on_follower.word().into());
+            option("listen-memcached", beside(self.memcached(id)));
+            option("listen-redis", beside(self.redis(id)));
+        }
         option("listen-client", beside(self.native(id)));
         option("listen-http", beside(self.http(id)));
         option("plane", self.plan.plane.clone());
