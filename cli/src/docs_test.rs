@@ -123,7 +123,7 @@ fn counters_of(source: &str) -> Vec<&str> {
 fn every_counter_that_is_declared_is_on_the_metrics_page() {
     let is_shown = |name: &str| {
         let name = name.replace("_microseconds", "_seconds");
-        let row = |of: &str| format!("| `quorumwire_{of}{name}` | counter |");
+        let row = |of: &str| format!("| `quorumwire_{of}{name}_total` | counter |");
         METRICS.contains(&row("")) || METRICS.contains(&row("plane_"))
     };
     let mut files = Vec::new();

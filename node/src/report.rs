@@ -53,7 +53,7 @@ pub struct Report {
     pub log_bytes: u64,
     /// sync or memory.
     pub durability: ReportedDurability,
-    /// What carries the common case: `software` while no data plane is engaged.
+    /// What carries the common case: `none` while no data plane is engaged, and the server does it.
     pub plane: String,
     /// Where this replica's data plane listens (UDP), if it has one.
     pub plane_address: Option<String>,

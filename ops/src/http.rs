@@ -2,6 +2,7 @@
 //! Nothing here is on the way of a client's request.
 mod arrivals;
 mod backup;
+mod bodies;
 mod counters;
 mod dashboard;
 mod exposition;
@@ -640,7 +641,7 @@ async fn change_members(
 ) -> Response {
     let request = match body {
         Ok(Json(request)) => request,
-        Err(rejection) => return plain_error(rejection.status(), &rejection.body_text()),
+        Err(rejection) => return bodies::refused(&rejection, bodies::MEMBERS),
     };
     if let MembersRequest::Add { peer, .. } = &request
         && quorumwire_node::options::parse_reachable(peer).is_none()
@@ -681,7 +682,7 @@ async fn change_memory(
 ) -> Response {
     let request = match body {
         Ok(Json(request)) => request,
-        Err(rejection) => return plain_error(rejection.status(), &rejection.body_text()),
+        Err(rejection) => return bodies::refused(&rejection, bodies::MEMORY),
     };
     if request.limit_bytes.is_none() && request.policy.is_none() {
         let error = "nothing to change: limit_bytes, policy, or both";
@@ -714,7 +715,7 @@ async fn transfer(
 ) -> Response {
     let to = match body {
         Ok(Json(request)) => request.to.map(ReplicaId),
-        Err(rejection) => return plain_error(rejection.status(), &rejection.body_text()),
+        Err(rejection) => return bodies::refused(&rejection, bodies::TRANSFER),
     };
     let asked = handle.ask(|answer| AdminRequest::Transfer(to, answer));
     done(carried_out(&handle, asked).await)

@@ -353,6 +353,7 @@ fn nonsense_is_refused_and_asked_of_nobody() {
         let (status, answer) = served.post(path, body);
         assert!(matches!(status, 400 | 422), "{body}: {status} {answer}");
         assert!(answer.contains("\"error\""), "{answer}");
+        assert!(status == 400 || answer.contains("; allowed: {"), "{answer}");
     }
     // What a foreign web page can make a browser send is not taken.
     let form = "POST /v1/transfer HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";

@@ -86,7 +86,7 @@ fn report(id: u16, moment: usize) -> Report {
         last_index: 100,
         first_index: 1,
         durability: "sync".into(),
-        plane: "software".to_owned(),
+        plane: "none".to_owned(),
         data_plane: Some(DataPlaneReport {
             name: "socket".to_owned(),
             runs: None,

@@ -126,7 +126,7 @@ fn a_plane_is_named_and_none_is_none() {
         words.collect::<Vec<_>>().join(" ")
     };
     let leader = report_mut(&mut view, 0);
-    (leader.durability, leader.plane) = ("sync".into(), "software".to_owned());
+    (leader.durability, leader.plane) = ("sync".into(), "none".to_owned());
     assert_eq!(plane(&view), "none");
     let leader = report_mut(&mut view, 0);
     leader.data_plane = Some(DataPlaneReport {
@@ -171,7 +171,7 @@ fn view_of_hosts(hosts: [&str; 3]) -> ClusterView {
             applied_index: 3_000_000_000_000,
             last_index: 3_000_000_000_007,
             durability: "memory".into(),
-            plane: "software".to_owned(),
+            plane: "none".to_owned(),
             quorum: "majority".to_owned(),
             memcached: at(11_211),
             redis: at(6379),

@@ -64,7 +64,7 @@ impl<S: Service> Server<S> {
             },
             plane: match (&status.fast_term, hosting) {
                 (Some(_), Some(plane)) => plane.name,
-                (Some(_) | None, _) => "software",
+                (Some(_) | None, _) => "none",
             }
             .to_owned(),
             plane_address: hosting.map(|plane| plane.endpoint.to_string()),

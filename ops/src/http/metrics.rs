@@ -42,9 +42,9 @@ pub fn documentation() -> Result<String, fmt::Error> {
     let mut told = String::from(
         "# Metrics\n\n\
          What a replica says at `GET /metrics`: as Prometheus' text (0.0.4), or as OpenMetrics if that is preferred.\n\
-         Counters count since the process started and bear `_total` on the page; of a histogram the page shows \
-         `_bucket`,\n`_sum` and `_count`; an info bears `_info`. The figures of followers are there on the leader \
-         only, those of a data\nplane where there is one. What to watch: [operating.md](operating.md).\n\n\
+         Names are those of the page. Counters count since the process started. Of a histogram the page shows\n\
+         `_bucket`, `_sum` and `_count`, each behind the name. The figures of followers are there on the leader only,\n\
+         those of a data plane where there is one. What to watch: [operating.md](operating.md).\n\n\
          Written by `quorumwire config docs metrics`; do not edit.\n\n\
          | metric | type | what it says |\n|---|---|---|\n",
     );
@@ -59,7 +59,12 @@ pub fn documentation() -> Result<String, fmt::Error> {
     let types: BTreeMap<String, String> = types.collect();
     for (name, kind) in types {
         let help = help.get(&name).map_or("", String::as_str);
-        writeln!(told, "| `{name}` | {kind} | {help} |")?;
+        let suffix = match kind.as_str() {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        writeln!(told, "| `{name}{suffix}` | {kind} | {help} |")?;
     }
     Ok(told)
 }
@@ -109,7 +114,8 @@ fn encode_identity(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt:
     ];
     let mut replica = encoder.encode_descriptor(
         "replica",
-        "Identity and version of this replica, and how it works",
+        "Identity and version of this replica, and how it works; plane is what carries the common case now: none while \
+         the server does",
         None,
         MetricType::Info,
     )?;
