@@ -3,6 +3,7 @@
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
+	@echo 'make build     target/release/quorumwire, the one binary (6 min from nothing on 2 cores)'
 	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
 	@echo 'make mutants   planted bugs: each must be noticed'

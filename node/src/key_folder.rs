@@ -335,9 +335,15 @@ impl KeyFolder {
         Ok(())
     }
 
+    /// Whether clients have certificates of it.
+    #[must_use]
+    pub fn has_clients(&self) -> bool {
+        self.path(CLIENTS.file).exists()
+    }
+
     /// Those that there are.
     fn authorities(&self) -> impl Iterator<Item = &'static Authority> {
-        let has_clients = self.path(CLIENTS.file).exists();
+        let has_clients = self.has_clients();
         std::iter::once(&REPLICAS).chain(has_clients.then_some(&CLIENTS))
     }
 

@@ -159,7 +159,9 @@ pub(crate) struct PeerTls {
     accepts: Arc<ServerConfig>,
     dials: Arc<ClientConfig>,
     verifier: Arc<dyn ClientCertVerifier>,
+    /// As certificates have it.
     cluster: String,
+    cluster_name: String,
     /// Until when the files are good.
     pub(crate) expiries: Vec<Expiry>,
 }
@@ -182,6 +184,7 @@ impl PeerTls {
             dials: dialing(roots, own.clone(), key).context(PEER_PAIR)?.into(),
             verifier,
             cluster: cluster_label(cluster),
+            cluster_name: cluster.to_owned(),
             expiries,
         };
         tls.check_own(&own, me).context("option tls-cert")?;
@@ -189,16 +192,18 @@ impl PeerTls {
     }
 
     fn check_own(&self, own: &[CertificateDer<'static>], me: ReplicaId) -> anyhow::Result<()> {
-        match self.replica_of(Some(own)) {
-            Ok(named) => ensure!(
-                named == me,
-                "the certificate belongs to replica {named}, this is replica {me}"
-            ),
-            Err(_) => bail!(
-                "the certificate does not name {}",
+        let Ok(named) = self.replica_of(Some(own)) else {
+            let cluster = &self.cluster_name;
+            bail!(
+                "the certificate does not name replica {me} of the cluster {cluster:?} ({}); `quorumwire keys new \
+                 --cluster {cluster} --dir DIR --members ...` makes keys for it",
                 name_of(me, &self.cluster)
-            ),
-        }
+            );
+        };
+        ensure!(
+            named == me,
+            "the certificate belongs to replica {named}, this is replica {me}"
+        );
         match self.verify(own) {
             // Said as a fault: whoever looks at this replica is to see why nobody talks to it.
             Ok(()) | Err(TlsRefusal::Expired) => Ok(()),
@@ -533,6 +538,17 @@ const PEER_PAIR: &str = "options tls-cert and tls-key do not go together";
 /// Where they are those that clients and people see.
 const CLIENT_PAIR: &str = "options client-tls-cert and client-tls-key do not go together";
 
+/// In words, where the library has none for people.
+fn no_pair(error: rustls::Error) -> anyhow::Error {
+    if matches!(error, rustls::Error::InconsistentKeys(_)) {
+        return anyhow::anyhow!(
+            "the key is another certificate's; allowed: two files that were made together, such as replica-0.pem and \
+             replica-0-key.pem by `quorumwire keys`"
+        );
+    }
+    error.into()
+}
+
 fn accepting(
     verifier: Arc<dyn ClientCertVerifier>,
     own: Vec<CertificateDer<'static>>,
@@ -541,7 +557,8 @@ fn accepting(
     let mut config = ServerConfig::builder_with_details(provider(), Arc::new(CertificateTime))
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(own, key)?;
+        .with_single_cert(own, key)
+        .map_err(no_pair)?;
     // Every connection shows its certificate again: nothing outlives a rotation.
     config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
@@ -564,7 +581,8 @@ fn dialing(
     own: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> anyhow::Result<ClientConfig> {
-    let mut config = trusting(roots)?.with_client_auth_cert(own, key)?;
+    let config = trusting(roots)?.with_client_auth_cert(own, key);
+    let mut config = config.map_err(no_pair)?;
     config.resumption = Resumption::disabled();
     config.enable_sni = false; // it would tell the cluster's name to whoever listens
     Ok(config)

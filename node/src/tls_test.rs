@@ -72,12 +72,14 @@ fn files_that_make_no_sense_are_refused_by_the_option_that_names_them() {
         let text = format!("{error:#}");
         assert!(text.contains(option), "{text}");
     };
+    refused(&strange, "replica 0 of the cluster \"c\"");
+    refused(&strange, "quorumwire keys new --cluster c ");
     let mut files = good.clone();
     files.own = sibling.own.clone();
     refused(&files, "tls-cert"); // another replica's
     let mut files = good.clone();
     files.own.key.clone_from(&sibling.own.key);
-    refused(&files, "key");
+    refused(&files, "the key is another certificate's; allowed:");
     let mut files = good.clone();
     files.authorities.clone_from(&strange.authorities);
     refused(&files, "tls-cert");

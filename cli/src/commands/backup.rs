@@ -2,7 +2,7 @@
 use super::ask::{self, AskError};
 use super::interrupt::{Cause, Input, Interrupt};
 use super::progress::during;
-use super::view::{ClusterView, Target, ask_leader_at, try_again};
+use super::view::{ClusterView, Patience, Target, ask_leader_at, try_again};
 use crate::utc;
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_node::options::Refused;
@@ -46,7 +46,11 @@ pub struct Arguments {
     /// lead: what was acknowledged lately may be missing
     #[arg(long, conflicts_with = "verify")]
     stale: bool,
-    /// How many seconds it may take
+    /// How many seconds to wait for a leader; with --stale none is waited for
+    #[arg(long, value_name = "S", default_value_t = 30, conflicts_with_all = ["verify", "stale"],
+          value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    leader_timeout_s: u64,
+    /// How many seconds it may take in all
     #[arg(long, value_name = "S", default_value_t = 3600,
           value_parser = clap::value_parser!(u64).range(1..=604_800))]
     timeout_s: u64,
@@ -75,8 +79,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Only a file is replaced: a device or a link would be gone, and a folder would be in the way at the end.
+/// Only a file is replaced, in a folder that is there: a device or a link would be gone, and a folder would
+/// be in the way at the end.
 fn check_target(to: &Path, force: bool) -> Result<(), Refused> {
+    let refused = |allowed: &str| Refused::flag("to", to.display().to_string(), allowed);
+    if !folder_of(to).is_dir() {
+        return Err(refused("a file in a folder that exists"));
+    }
     let allowed = match to.symlink_metadata() {
         Ok(there) if there.is_file() && force => return Ok(()),
         Ok(there) if there.is_file() => "a file that is not there yet; --force replaces it",
@@ -85,7 +94,12 @@ fn check_target(to: &Path, force: bool) -> Result<(), Refused> {
         }
         Err(_) => return Ok(()), // there is none, or the error comes when it is made
     };
-    Err(Refused::flag("to", to.display().to_string(), allowed))
+    Err(refused(allowed))
+}
+
+fn folder_of(to: &Path) -> &Path {
+    let parent = to.parent().filter(|it| !it.as_os_str().is_empty());
+    parent.unwrap_or_else(|| Path::new("."))
 }
 
 /// What a backup holds, for people.
@@ -163,22 +177,24 @@ impl Aside {
 /// Writes it aside, checks it, and gives it its name.
 fn take(arguments: &Arguments, to: &Path, made: &Aside) -> anyhow::Result<BackupHead> {
     let end = Instant::now() + Duration::from_secs(arguments.timeout_s);
-    let get_index =
-        |http: &str| ask::get::<ReadIndexBody>(http, "/v1/read-index", ask::CHANGE_TIMEOUT);
+    let patience = Patience {
+        lasts: Duration::from_secs(arguments.leader_timeout_s.min(arguments.timeout_s)),
+        instead: "; --stale copies what a replica has without one",
+    };
+    // A leader without a majority would answer only when it has one again.
+    let longest = ask::CHANGE_TIMEOUT.min(patience.lasts);
+    let get_index = |http: &str| ask::get::<ReadIndexBody>(http, "/v1/read-index", longest);
     // Nothing is changed, so whatever went wrong may be tried again.
     let again = |error: &AskError| try_again(error) || matches!(error, AskError::Unanswered { .. });
     let index = if arguments.stale {
         0
     } else {
-        ask_leader_at(&arguments.target, get_index, again)
+        ask_leader_at(&arguments.target, patience, get_index, again)
             .map_err(|error| naming_stale(error, &arguments.target))?
             .index
     };
 
-    let folder = match to.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        Some(_) | None => Path::new("."),
-    };
+    let folder = folder_of(to);
     let mut aside = made.make(to, folder)?;
     let head = during(|stage| {
         fetch(arguments, index, end, aside.as_file_mut(), stage)?;
@@ -280,6 +296,8 @@ mod tests {
             (path("link"), false, false),
             (dir.path().to_owned(), false, false),
             (PathBuf::from("/dev/null"), false, false),
+            (path("nowhere/new"), false, false),
+            (path("file/new"), false, false),
         ] {
             let taken = [false, true].map(|force| check_target(&to, force).is_ok());
             assert_eq!(taken, [without, by_force], "{}", to.display());

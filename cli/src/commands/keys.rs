@@ -1,9 +1,11 @@
 //! `quorumwire keys`: the folder with all of a cluster's keys, or one file with the data planes' secret only.
-use super::status::columns;
+mod next;
+
 use anyhow::{Context as _, bail};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_node::key_folder::{DAYS_MAX, KeyFolder, Step};
 use quorumwire_node::keys::SecretFile;
+use quorumwire_node::options::Refused;
 use quorumwire_wire::limits::{CLUSTER_NAME_BYTES_MAX, MEMBERS_MAX};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -239,12 +241,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 }
                 let folder = KeyFolder::create(dir, &new.cluster, &members, new.days)?;
                 show_folder(&folder)?;
-                out!("{}", what_is_next(dir, &members)).map_err(Into::into)
+                say(&next::of_new(dir, folder.cluster(), &members))
             }
             (None, Some(file)) => {
+                if file.symlink_metadata().is_ok() {
+                    let allowed = "a file that is not there yet; `quorumwire keys add --file` adds a secret to one that is";
+                    bail!(Refused::flag("file", file.display().to_string(), allowed));
+                }
                 let secrets = SecretFile::generate()?;
                 secrets.create(file)?;
-                show_file(file, &secrets)
+                show_file(file, &secrets)?;
+                say(&next::of_file(file, None))
             }
             (None, None) => bail!("--dir or --file is needed"),
         },
@@ -252,25 +259,30 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             (Some(dir), Some((id, names)), _) => {
                 let mut folder = KeyFolder::open(dir)?;
                 folder.add_member(*id, names)?;
-                show_folder(&folder)
+                show_folder(&folder)?;
+                say(&next::of_add(dir, folder.cluster(), *id, names))
             }
-            (_, _, Some(file)) => change_file(file, SecretFile::add),
+            (_, _, Some(file)) => change_file(file, Step::Add),
             (_, _, None) => bail!("--dir and --member, or --file, are needed"),
         },
         Command::Client(client) => {
             let mut folder = KeyFolder::open(&client.dir)?;
             folder.add_client(&client.name)?;
-            show_folder(&folder)
+            show_folder(&folder)?;
+            say(&next::of_client(&client.dir, &client.name))
         }
         Command::Renew(arguments) => {
             let folder = KeyFolder::open(&arguments.dir)?;
             folder.renew()?;
-            show_folder(&folder)
+            show_folder(&folder)?;
+            say(&next::of_renew(&arguments.dir, folder.has_clients()))
         }
         Command::Rotate(arguments) => {
             let folder = KeyFolder::open(&arguments.dir)?;
-            folder.rotate(arguments.step.into())?;
-            show_folder(&folder)
+            let step = Step::from(arguments.step);
+            folder.rotate(step)?;
+            show_folder(&folder)?;
+            say(&next::of_rotate(&arguments.dir, step, folder.has_clients()))
         }
         Command::Show(show) => match (&show.dir, &show.file) {
             (Some(dir), _) => show_folder(&KeyFolder::open(dir)?),
@@ -278,17 +290,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             (None, None) => bail!("--dir or --file is needed"),
         },
         Command::PlaneClients(arguments) => write_clients(arguments),
-        Command::Use(file) => change_file(&file.file, SecretFile::use_newest),
-        Command::Remove(file) => change_file(&file.file, SecretFile::remove_oldest),
+        Command::Use(file) => change_file(&file.file, Step::Use),
+        Command::Remove(file) => change_file(&file.file, Step::Remove),
     }
     .map(|()| ExitCode::SUCCESS)
 }
 
-fn change_file(file: &Path, step: fn(&mut SecretFile) -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn change_file(file: &Path, step: Step) -> anyhow::Result<()> {
     let mut secrets = SecretFile::load(file)?;
-    step(&mut secrets)?;
+    match step {
+        Step::Add => secrets.add()?,
+        Step::Use => secrets.use_newest()?,
+        Step::Remove => secrets.remove_oldest()?,
+    }
     secrets.replace(file)?;
-    show_file(file, &secrets)
+    show_file(file, &secrets)?;
+    say(&next::of_file(file, Some(step)))
+}
+
+fn say(what_is_next: &str) -> anyhow::Result<()> {
+    out!("{what_is_next}").map_err(Into::into)
 }
 
 fn write_clients(arguments: &PlaneClients) -> anyhow::Result<()> {
@@ -298,31 +319,6 @@ fn write_clients(arguments: &PlaneClients) -> anyhow::Result<()> {
     keys.write(out)
         .with_context(|| format!("writing {}", out.display()))?;
     show_file(out, &secrets)
-}
-
-/// Which file of a new folder belongs to which machine, and what to do then.
-fn what_is_next(dir: &Path, members: &BTreeMap<ReplicaId, Vec<String>>) -> String {
-    let mut rows = Vec::new();
-    for (id, hosts) in members {
-        let host = hosts
-            .first()
-            .map_or_else(String::new, |host| format!(" ({host})"));
-        rows.push(vec![
-            format!("  replica {id}{host}:"),
-            format!("ca.pem secret.toml replica-{id}.pem replica-{id}-key.pem"),
-        ]);
-    }
-    rows.push(vec![
-        "  whoever operates it:".to_owned(),
-        "ca.pem operator.pem operator-key.pem".to_owned(),
-    ]);
-    format!(
-        "Copy from {} to the machine of\n{}All other files stay here. Then start each replica:\n  \
-         quorumwire server --tls-ca ca.pem --tls-cert replica-ID.pem \\\n    \
-         --tls-key replica-ID-key.pem --secret-file secret.toml ...\n",
-        dir.display(),
-        columns(&rows)
-    )
 }
 
 #[allow(clippy::unnecessary_wraps)] // as its siblings have it
@@ -339,25 +335,6 @@ fn show_folder(folder: &KeyFolder) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn it_says_which_file_belongs_to_which_machine() {
-        let members = [
-            (ReplicaId(0), vec!["10.0.0.10".to_owned()]),
-            (ReplicaId(1), vec![]),
-        ];
-        let said = what_is_next(Path::new("KEYS"), &members.into());
-        let line = |part: &str| said.lines().find(|it| it.contains(part)).unwrap();
-        let first = line("replica 0 (10.0.0.10):");
-        assert!(
-            first.ends_with("ca.pem secret.toml replica-0.pem replica-0-key.pem"),
-            "{said}"
-        );
-        assert!(line("replica 1:").contains("replica-1-key.pem"), "{said}");
-        assert!(line("operates").contains("operator-key.pem"), "{said}");
-        assert!(said.contains("quorumwire server --tls-ca"), "{said}");
-        assert!(said.lines().all(|it| it.len() <= 80), "{said}");
-    }
 
     #[test]
     fn a_replica_is_an_id_with_or_without_a_host() {

@@ -279,10 +279,11 @@ fn consequences(survivor: &Survivor, cluster: &str) -> String {
         .last_index
         .0
         .saturating_sub(survivor.commit_index.0);
+    let entries = entries(unknown);
     format!(
         "If you go on:\n\
          - What the old cluster acknowledged behind index {} is lost.\n\
-         - {unknown} entries behind its commit index become valid, whether they were ever acknowledged or not: a \
+         - {entries} valid, whether ever acknowledged or not: a \
          write whose client was told `outcome unknown`, or nothing, may be there.\n\
          - The new cluster is called {cluster:?} and has this replica as its only member. Replicas of the old \
          cluster are refused by it. Where a majority of them still runs, it goes on as the old cluster, with other \
@@ -291,6 +292,13 @@ fn consequences(survivor: &Survivor, cluster: &str) -> String {
          highest last index; only that one.",
         survivor.last_index,
     )
+}
+
+fn entries(count: u64) -> String {
+    match count {
+        1 => "1 entry behind its commit index becomes".to_owned(),
+        _ => format!("{count} entries behind its commit index become"),
+    }
 }
 
 fn new_name(old: &str) -> anyhow::Result<String> {

@@ -5,7 +5,7 @@ use super::progress::{Words, while_doing};
 use anyhow::{Context as _, bail};
 use quorumwire_node::foreign_text::is_plain;
 use quorumwire_node::options::reachable_argument;
-use quorumwire_node::report::{MemberReport, ReplicaRole, Report};
+use quorumwire_node::report::{MemberReport, ReplicaRole, Report, ReportedDurability};
 use quorumwire_node::server::HTTP_ADDRESS_FILE;
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX};
 use serde::Serialize;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// How often a wait looks again.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a command looks for a leader that carries it out.
-const LEADER_TIMEOUT: Duration = Duration::from_secs(20);
+pub const LEADER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Where nobody listens at any address, it looks only for so long: a replica of a cluster that moves its
 /// leader answers.
 const NOBODY_TIMEOUT: Duration = Duration::from_millis(500);
@@ -304,7 +304,43 @@ impl ClusterView {
             .collect();
         let barred = self.barred.values().map(|why| format!("; {why}"));
         let barred: String = barred.collect();
-        as_text(&format!("no leader serves: {}{barred}", roles.join(", ")))
+        let forgotten = self.who_has_forgotten().unwrap_or_default();
+        as_text(&format!(
+            "no leader serves: {}{barred}{forgotten}",
+            roles.join(", ")
+        ))
+    }
+
+    /// In memory mode, where too few voters remember what they held: how many are needed, and what to do.
+    fn who_has_forgotten(&self) -> Option<String> {
+        let remembering = self.reports().filter(|it| {
+            it.durability == ReportedDurability::Memory
+                && it.members.iter().any(|own| own.id == it.id && own.voter)
+        });
+        let remembering: Vec<&Report> = remembering.collect();
+        let most = remembering.iter().max_by_key(|it| it.applied_index)?;
+        let voters = most.members.iter().filter(|it| it.voter).map(|it| it.id);
+        let voters: Vec<u16> = voters.collect();
+        let forgotten = self.reports().filter(|it| {
+            it.role == ReplicaRole::Joining && it.members.is_empty() && voters.contains(&it.id)
+        });
+        let forgotten: Vec<u16> = forgotten.map(|it| it.id).collect();
+        let needed = match most.quorum.as_str() {
+            "all" => voters.len(),
+            _ => voters.len() / 2 + 1,
+        };
+        if forgotten.is_empty() || remembering.len() >= needed {
+            return None;
+        }
+        Some(format!(
+            "; {needed} of {} voters that remember are needed to elect one; of those that answer, replica {} still \
+             holds data, and replica {} has forgotten what it held: unless others come back, save the data before \
+             you stop anything: quorumwire backup --stale --to FILE --addr {}",
+            voters.len(),
+            listed(&remembering.iter().map(|it| it.id).collect::<Vec<_>>()),
+            listed(&forgotten),
+            most.http
+        ))
     }
 }
 
@@ -322,7 +358,8 @@ pub fn as_text(said: &str) -> String {
 
 /// What all replicas say once one of them leads and serves, which is waited for.
 pub fn gather_with_leader(target: &Target) -> anyhow::Result<ClusterView> {
-    with_leader(target, |view, _| Ok(view.clone()), |_| false)
+    let patience = Patience::default();
+    with_leader(target, patience, |view, _| Ok(view.clone()), |_| false)
 }
 
 /// Asks the leader for a change, finding it first and again if it moves. A change that may have been
@@ -342,27 +379,49 @@ pub fn ask_leader_while<T: DeserializeOwned>(
     body: &impl Serialize,
     try_again: impl Fn(&AskError) -> bool,
 ) -> anyhow::Result<T> {
-    ask_leader_at(target, |http| ask::post(http, path, body), try_again)
+    let ask = |http: &str| ask::post(http, path, body);
+    ask_leader_at(target, Patience::default(), ask, try_again)
+}
+
+/// How long somebody waits for a leader, and what can be done instead.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// So long.
+    pub lasts: Duration,
+    /// Said of it meanwhile, if anything is.
+    pub instead: &'static str,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            lasts: LEADER_TIMEOUT,
+            instead: "",
+        }
+    }
 }
 
 /// The same for whatever is asked of the leader's HTTP address.
 pub fn ask_leader_at<T>(
     target: &Target,
+    patience: Patience,
     ask: impl Fn(&str) -> Result<T, AskError>,
     try_again: impl Fn(&AskError) -> bool,
 ) -> anyhow::Result<T> {
-    with_leader(target, |_, http| ask(http), try_again)
+    with_leader(target, patience, |_, http| ask(http), try_again)
 }
 
 /// Does something with what all replicas say and the leader's HTTP address, once one of them leads and
 /// serves.
 fn with_leader<T>(
     target: &Target,
+    patience: Patience,
     ask: impl Fn(&ClusterView, &str) -> Result<T, AskError>,
     try_again: impl Fn(&AskError) -> bool,
 ) -> anyhow::Result<T> {
     let begun = Instant::now();
-    let end = begun + LEADER_TIMEOUT;
+    let end = begun + patience.lasts;
+    let seconds = patience.lasts.as_secs();
     let was_anybody_there = Cell::new(false);
     let waits_for = Words::new("waiting for replicas to answer");
     let again = || loop {
@@ -382,9 +441,12 @@ fn with_leader<T>(
             }
         };
         if Instant::now() > end {
-            bail!("not done after {} s: {why}", LEADER_TIMEOUT.as_secs());
+            bail!("not done after {seconds} s: {why}");
         }
-        waits_for.are(why);
+        let instead = patience.instead;
+        waits_for.are(format!(
+            "{why}; waits for a leader for {seconds} s{instead}"
+        ));
         thread::sleep(POLL_INTERVAL);
     };
     while_doing(|| waits_for.now(), again)

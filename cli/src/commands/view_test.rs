@@ -1,6 +1,8 @@
 //! Asking replicas made of a few lines: who is found, and that nothing is asked for twice which may
 //! have been carried out.
-use super::{ClusterView, ReplicaView, Target, ask_leader, gather_with_leader};
+use super::{
+    ClusterView, Patience, ReplicaView, Target, ask_leader, ask_leader_at, gather_with_leader,
+};
 use crate::commands::ask::{self, AskError, TlsFlags};
 use crate::commands::backup::naming_stale;
 use quorumwire_interfaces::ReplicaId;
@@ -382,4 +384,71 @@ fn a_backup_that_finds_no_leader_names_the_other_way_if_a_replica_answers() {
         "{}",
         told()
     );
+}
+
+#[test]
+fn who_waits_for_a_leader_gives_up_when_it_was_told_to() {
+    let (follower, leader) = cluster(vec![None]);
+    leader.report.lock().unwrap().ready = false;
+    let patience = Patience {
+        lasts: Duration::from_millis(200),
+        instead: "",
+    };
+    let begun = Instant::now();
+    let ask = |_: &str| -> Result<(), AskError> { panic!("nobody leads") };
+    let error = ask_leader_at(&target(&follower), patience, ask, |_| false).unwrap_err();
+    assert!(begun.elapsed() >= patience.lasts);
+    assert!(error.to_string().contains("no leader serves"), "{error}");
+}
+
+/// The memory of a survivor can be saved; whoever looks at the cluster is to learn that in time.
+#[test]
+fn where_too_few_remember_it_is_said_who_does_and_how_to_save_it() {
+    let survivor = Report {
+        id: 2,
+        role: "candidate".into(),
+        durability: "memory".into(),
+        quorum: "majority".to_owned(),
+        members: (0..3).map(|id| MemberReport::voter(id, None)).collect(),
+        http: "10.0.0.2:7480".to_owned(),
+        ..Report::default()
+    };
+    let returned = |id| Report {
+        id,
+        role: "joining".into(),
+        durability: "memory".into(),
+        ..Report::default()
+    };
+    let why = |reports: Vec<Report>| {
+        let seen = reports.into_iter();
+        let seen = seen.map(|it| (it.id, ReplicaView::Report(Box::new(it))));
+        let view = ClusterView {
+            replicas: seen.collect(),
+            strangers: BTreeMap::new(),
+            barred: BTreeMap::new(),
+            closed: [].into(),
+        };
+        view.why_no_leader()
+    };
+    let said = why(vec![returned(0), returned(1), survivor.clone()]);
+    for part in [
+        "2 of 3 voters",
+        "replica 2 still holds data",
+        "replica 0, 1 has forgotten",
+        "quorumwire backup --stale --to FILE --addr 10.0.0.2:7480",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // An election is under way, or a cluster has not begun.
+    let other = Report {
+        id: 1,
+        ..survivor.clone()
+    };
+    for reports in [
+        vec![returned(0), other, survivor],
+        vec![returned(0), returned(1)],
+    ] {
+        let said = why(reports);
+        assert!(!said.contains("--stale"), "{said}");
+    }
 }

@@ -127,6 +127,8 @@ fn a_data_plane_that_cannot_run_names_the_option_that_stands_in_its_way() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (secret, data) = (path("secret.toml"), path("data"));
     assert!(run(&["keys", "new", "--file", &secret]).status.success());
+    let again = run(&["keys", "new", "--file", &secret]);
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
     let nowhere = ["--listen-plane", "192.0.2.1:7401"];
     let cases: [(&str, &[&str], &[&str]); 4] = [
         (

@@ -305,17 +305,17 @@ fn a_program_is_served_and_outlives_its_leader() {
     assert!(first["memcached"].is_null() && first["redis"].is_null());
     let leader = dev.leader();
     let [one, other] = [(leader + 1) % 3, (leader + 2) % 3];
-    let mut pushes = redis(&dev, one);
-    let mut reads = redis(&dev, other);
-    let pushed: u32 = pushes.rpush("list", &["a", "b"]).unwrap();
+    let mut writer = redis(&dev, one);
+    let mut reader = redis(&dev, other);
+    let pushed: u32 = writer.rpush("list", &["a", "b"]).unwrap();
     assert_eq!(pushed, 2);
-    let list: Vec<String> = reads.lrange("list", 0, -1).unwrap();
+    let list: Vec<String> = reader.lrange("list", 0, -1).unwrap();
     assert_eq!(list, ["a", "b"]);
 
     signal_to(dev.pids()[leader], rustix::process::Signal::KILL);
-    let pushed: u32 = pushes.rpush("list", "c").unwrap();
+    let pushed: u32 = writer.rpush("list", "c").unwrap();
     assert_eq!(pushed, 3, "its connection is as before");
-    let list: Vec<String> = reads.lrange("list", 0, -1).unwrap();
+    let list: Vec<String> = reader.lrange("list", 0, -1).unwrap();
     assert_eq!(list, ["a", "b", "c"]);
 
     let folder = dir.path().to_str().unwrap();
