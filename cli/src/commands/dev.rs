@@ -28,7 +28,7 @@ Examples:
   quorumwire dev --plane socket                     # replicate in data planes over UDP
   quorumwire dev --json -- --election-timeout-ms 500
   quorumwire dev -- redis-server --port 6379        # three replicas of the real Redis: docs/run.md
-  quorumwire dev --serve 80 -- nginx -g 'daemon off;'    # where the port is not among the words
+  quorumwire dev --serve 8080 -- /opt/my-server     # the port is not among its arguments
   quorumwire dev --restart 1 --dir /tmp/try         # replica 1 was killed: start it again, from another terminal
 
 In DIR: dev.json (addresses), keys/ (certificates and secrets), N/ (data of replica N), N.log (what it logged).")]
