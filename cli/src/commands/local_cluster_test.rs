@@ -1,5 +1,5 @@
 //! A cluster's folder: what is remembered, refused and removed. Starts no process.
-use super::{ClusterRecord, FolderState, LocalCluster};
+use super::{ClusterRecord, FolderState, LocalCluster, Program};
 use quorumwire_node::options::{Durability, Refused};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -68,6 +68,38 @@ fn a_folder_with_other_things_is_refused() {
     std::fs::write(dir.path().join("thesis.tex"), "years of work").unwrap();
     let error = open(dir.path(), None, Durability::Memory).unwrap_err();
     assert_eq!(error.downcast::<Refused>().unwrap().option, "dir");
+}
+
+#[test]
+fn a_folder_serves_what_it_began_with() {
+    let program = |command: &str, port| Program {
+        command: command.split(' ').map(str::to_owned).collect(),
+        port,
+    };
+    let open = |dir: &Path, program: Option<&Program>| {
+        let opened = LocalCluster::open_serving(dir, None, Durability::Sync, &[], program);
+        opened.map(|(cluster, _)| cluster.program().cloned())
+    };
+    let refused = |dir: &Path, program: &Program| {
+        let refused = open(dir, Some(program)).unwrap_err().downcast::<Refused>();
+        refused.unwrap()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let first = program("x -p 7", 7);
+    for given in [Some(&first), None, Some(&first)] {
+        assert_eq!(open(dir.path(), given).unwrap().as_ref(), Some(&first));
+    }
+    let other = refused(dir.path(), &program("y -p 7", 7));
+    assert!(other.allowed.contains("\"x -p 7\""), "{other}");
+    let other = refused(dir.path(), &program("x -p 7", 8));
+    assert!(
+        other.option == "serve" && other.allowed.starts_with("7,"),
+        "{other}"
+    );
+    let of_store = tempfile::tempdir().unwrap();
+    assert_eq!(open(of_store.path(), None).unwrap(), None);
+    let other = refused(of_store.path(), &first);
+    assert!(other.allowed.starts_with("no program"), "{other}");
 }
 
 #[test]

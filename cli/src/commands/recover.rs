@@ -364,3 +364,14 @@ fn remove_if_there(folder: &Path) -> anyhow::Result<()> {
         Err(error) => Err(error).with_context(|| format!("removing {}", folder.display())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::entries;
+
+    #[test]
+    fn one_entry_is_one() {
+        assert!(entries(1).starts_with("1 entry behind"));
+        assert!(entries(0).starts_with("0 entries behind"));
+    }
+}
