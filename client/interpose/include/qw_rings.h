@@ -8,7 +8,7 @@
 /* The first number of the page of control. */
 #define QW_RINGS_MAGIC 1364677200
 /* Of all that stands here. */
-#define QW_RINGS_VERSION 1
+#define QW_RINGS_VERSION 2
 /* The page of control; the ring of what the program is given begins there. */
 #define QW_PAGE_BYTES 4096
 /* Most bytes behind a record's head. What is longer is several records. */
@@ -64,8 +64,8 @@ enum qw_why {
 	QW_WHY_SECOND_READER = 1,
 	/* A child process uses a client's connection; `detail` is the call. */
 	QW_WHY_INHERITED = 2,
-	/* It connects to another host; `detail` is the port. */
-	QW_WHY_OUTBOUND = 3,
+	/* The kernel cannot be told to make no child of it; `detail` is the error. */
+	QW_WHY_CHILDREN = 3,
 	/* A call on a client's connection that is not served; `detail` is the call. */
 	QW_WHY_CALL = 4,
 	/* What it was given makes no sense; `detail` is the place. */
@@ -184,12 +184,12 @@ struct qw_control {
 	__u64 unread_bytes;
 	/* The program: why it may not go on. */
 	__u32 why;
-	/* Zero. */
-	__u32 reserved4;
+	/* The program: where it wanted to connect to last. */
+	__u32 outbound_port;
 	/* The program: what belongs to `why`. */
 	__u64 detail;
-	/* Zero. */
-	__u64 reserved5;
+	/* The program: how often it wanted to connect to another server. */
+	__u64 outbound;
 	/* The program: bytes written. */
 	__u64 said_head;
 	/* Zero. */
@@ -223,9 +223,9 @@ _Static_assert(__builtin_offsetof(struct qw_control, turn_done) == 208, "turn_do
 _Static_assert(__builtin_offsetof(struct qw_control, deadline_ns) == 216, "deadline_ns is at 216");
 _Static_assert(__builtin_offsetof(struct qw_control, unread_bytes) == 224, "unread_bytes is at 224");
 _Static_assert(__builtin_offsetof(struct qw_control, why) == 232, "why is at 232");
-_Static_assert(__builtin_offsetof(struct qw_control, reserved4) == 236, "reserved4 is at 236");
+_Static_assert(__builtin_offsetof(struct qw_control, outbound_port) == 236, "outbound_port is at 236");
 _Static_assert(__builtin_offsetof(struct qw_control, detail) == 240, "detail is at 240");
-_Static_assert(__builtin_offsetof(struct qw_control, reserved5) == 248, "reserved5 is at 248");
+_Static_assert(__builtin_offsetof(struct qw_control, outbound) == 248, "outbound is at 248");
 _Static_assert(__builtin_offsetof(struct qw_control, said_head) == 256, "said_head is at 256");
 _Static_assert(__builtin_offsetof(struct qw_control, reserved6) == 264, "reserved6 is at 264");
 _Static_assert(__builtin_offsetof(struct qw_control, said_tail) == 320, "said_tail is at 320");

@@ -115,6 +115,9 @@ _Noreturn void qw_refuse(enum qw_why why, uint64_t detail);
 void qw_enter(void);
 bool qw_is_serving_thread(void);
 
+/* process.c */
+void qw_forbid_children(void);
+
 /* real.c: the C library's calls. */
 void *qw_real(const char *name);
 /* The C library's own. */
@@ -173,6 +176,7 @@ void qw_chance(void *bytes, size_t count);
 
 /* sockets.c */
 bool qw_is_ours(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint);
+bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length);
 void qw_put_address(const struct qw_endpoint *from, struct sockaddr *address, socklen_t *length);
 
 #endif

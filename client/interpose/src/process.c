@@ -1,7 +1,12 @@
-/* What else a program sees of itself: a number of its own that is the same everywhere. */
+/* What else a program sees of itself: a number of its own that is the same everywhere, and no child
+ * once it serves. */
 #include "interpose.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* What getpid() says on every replica. */
@@ -31,4 +36,48 @@ QW_CALL int kill(pid_t process, int signal)
 QW_CALL int sigqueue(pid_t process, int signal, const union sigval value)
 {
 	return QW_REAL(sigqueue)(real_of(process), signal, value);
+}
+
+/* Its child has memory of its own: otherwise what the child closes would be closed here. */
+QW_CALL pid_t vfork(void)
+{
+	return fork();
+}
+
+/* --- children */
+
+#define NUMBER_AT offsetof(struct seccomp_data, nr)
+/* The low half of the first argument: the flags of clone(). */
+#define FLAGS_AT offsetof(struct seccomp_data, args)
+#define SAY(code, value) BPF_STMT(BPF_RET | BPF_K, (code) | (value))
+#define IF_CALL(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1)
+
+/* When a child ends is known by real time only, and a program may do other things while it has
+ * one, as Redis does. So once the program is given turns the kernel makes no child of it, whoever
+ * asks: the C library for system(), popen() or posix_spawn(), too. Threads are made. The flags of
+ * clone3() cannot be seen: the C library takes clone() where there is none. */
+void qw_forbid_children(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER_AT),
+#ifdef SYS_fork
+		IF_CALL(SYS_fork),
+		SAY(SECCOMP_RET_ERRNO, EAGAIN),
+		IF_CALL(SYS_vfork),
+		SAY(SECCOMP_RET_ERRNO, EAGAIN),
+#endif
+		IF_CALL(SYS_clone3),
+		SAY(SECCOMP_RET_ERRNO, ENOSYS),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+		SAY(SECCOMP_RET_ALLOW, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FLAGS_AT),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1),
+		SAY(SECCOMP_RET_ALLOW, 0),
+		SAY(SECCOMP_RET_ERRNO, EAGAIN),
+	};
+	struct sock_fprog program = { .len = sizeof(filter) / sizeof(*filter), .filter = filter };
+
+	/* Of all threads. */
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
+		qw_refuse(QW_WHY_CHILDREN, (uint64_t)errno);
 }

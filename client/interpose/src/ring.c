@@ -177,6 +177,8 @@ bool qw_take_turn(void)
 	turn = (const struct qw_turn *)(record + 1);
 	if (record->kind != QW_GIVEN_TURN || record->bytes != sizeof(*turn) || record->turn <= qw.turn)
 		broken();
+	if (qw.turn == 0)
+		qw_forbid_children();
 	qw.turn = record->turn;
 	qw.chance_at = 0;
 	if (turn->log_time_ns > qw.now_ns)

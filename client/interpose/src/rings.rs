@@ -3,14 +3,15 @@ use crate::ffi::Memory;
 use crate::layout::{
     ACCEPT_BYTES, CONTROL_DEADLINE_NS_AT, CONTROL_DETAIL_AT, CONTROL_GIVEN_BYTES_AT,
     CONTROL_GIVEN_HEAD_AT, CONTROL_GIVEN_TAIL_AT, CONTROL_KEY_AT, CONTROL_MAGIC_AT,
-    CONTROL_PROGRAM_SLEEPS_AT, CONTROL_REPLICA_SLEEPS_AT, CONTROL_SAID_BYTES_AT,
-    CONTROL_SAID_HEAD_AT, CONTROL_SAID_TAIL_AT, CONTROL_START_LOG_TIME_NS_AT,
-    CONTROL_START_WALL_NS_AT, CONTROL_STEP_NS_AT, CONTROL_TURN_DONE_AT, CONTROL_UNREAD_BYTES_AT,
-    CONTROL_VERSION_AT, CONTROL_WHY_AT, ENDPOINT_BYTES, GIVEN_ACCEPT, GIVEN_DATA, GIVEN_DATAGRAM,
-    GIVEN_END, GIVEN_PAD, GIVEN_RESET, GIVEN_SIGNAL, GIVEN_TURN, LISTEN_BYTES, PAGE_BYTES,
-    RECORD_BYTES, RECORD_BYTES_MAX, RINGS_MAGIC, RINGS_VERSION, SAID_CLOSE, SAID_DATA,
-    SAID_DATAGRAM, SAID_LISTEN, SAID_PAD, SAID_SHUT, SAID_UNLISTEN, TURN_BYTES, WHY_BROKEN_RING,
-    WHY_CALL, WHY_INHERITED, WHY_NONE, WHY_OUT_OF_MEMORY, WHY_OUTBOUND, WHY_SECOND_READER,
+    CONTROL_OUTBOUND_AT, CONTROL_OUTBOUND_PORT_AT, CONTROL_PROGRAM_SLEEPS_AT,
+    CONTROL_REPLICA_SLEEPS_AT, CONTROL_SAID_BYTES_AT, CONTROL_SAID_HEAD_AT, CONTROL_SAID_TAIL_AT,
+    CONTROL_START_LOG_TIME_NS_AT, CONTROL_START_WALL_NS_AT, CONTROL_STEP_NS_AT,
+    CONTROL_TURN_DONE_AT, CONTROL_UNREAD_BYTES_AT, CONTROL_VERSION_AT, CONTROL_WHY_AT,
+    ENDPOINT_BYTES, GIVEN_ACCEPT, GIVEN_DATA, GIVEN_DATAGRAM, GIVEN_END, GIVEN_PAD, GIVEN_RESET,
+    GIVEN_SIGNAL, GIVEN_TURN, LISTEN_BYTES, PAGE_BYTES, RECORD_BYTES, RECORD_BYTES_MAX,
+    RINGS_MAGIC, RINGS_VERSION, SAID_CLOSE, SAID_DATA, SAID_DATAGRAM, SAID_LISTEN, SAID_PAD,
+    SAID_SHUT, SAID_UNLISTEN, TURN_BYTES, WHY_BROKEN_RING, WHY_CALL, WHY_CHILDREN, WHY_INHERITED,
+    WHY_NONE, WHY_OUT_OF_MEMORY, WHY_SECOND_READER,
 };
 use rustix::event::EventfdFlags;
 use std::io;
@@ -173,9 +174,9 @@ pub enum Refusal {
         "a child process uses a connection of a client: have the program serve clients in one process"
     )]
     Inherited,
-    /// Somebody else.
-    #[error("it connects to another server, at port {0}: what that one answers is not in the log")]
-    Outbound(u64),
+    /// The kernel.
+    #[error("the kernel cannot be told to make no child of it: error {0} of `seccomp`")]
+    Children(u64),
     /// A call.
     #[error("it uses system call {0} on a client's connection, which is not served")]
     Call(u64),
@@ -494,6 +495,14 @@ impl Rings {
         self.memory.load(CONTROL_UNREAD_BYTES_AT)
     }
 
+    /// How often it wanted to connect to another server, and at which port the last time. It was told that
+    /// nobody listens there.
+    #[must_use]
+    pub fn outbound(&self) -> (u64, u32) {
+        let count = self.memory.load(CONTROL_OUTBOUND_AT);
+        (count, self.memory.load_half(CONTROL_OUTBOUND_PORT_AT))
+    }
+
     /// Why it may not go on.
     #[must_use]
     pub fn refusal(&self) -> Option<Refusal> {
@@ -503,7 +512,7 @@ impl Rings {
             WHY_NONE => return None,
             WHY_SECOND_READER => Refusal::SecondReader(detail),
             WHY_INHERITED => Refusal::Inherited,
-            WHY_OUTBOUND => Refusal::Outbound(detail),
+            WHY_CHILDREN => Refusal::Children(detail),
             WHY_CALL => Refusal::Call(detail),
             WHY_BROKEN_RING => Refusal::BrokenRing(detail),
             WHY_OUT_OF_MEMORY => Refusal::OutOfMemory,

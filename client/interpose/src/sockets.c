@@ -171,13 +171,27 @@ QW_CALL int accept(int descriptor, struct sockaddr *address, socklen_t *length)
 	return accept_virtual(descriptor, listener, address, length, 0);
 }
 
-QW_CALL int connect(int descriptor, const struct sockaddr *address, socklen_t length)
+/* What another server answers is not in the log, and when it does so differs from replica to
+ * replica. So nobody listens anywhere, and the replica is told of it. */
+bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length)
 {
 	struct qw_endpoint to;
 
-	if (qw.on == 1 && address && qw_is_ours(address, length, &to) && type_of(descriptor) == SOCK_STREAM)
-		qw_refuse(QW_WHY_OUTBOUND, to.port);
-	return QW_REAL(connect)(descriptor, address, length);
+	if (qw.on < 0)
+		qw_start();
+	if (qw.on != 1 || !address || length < sizeof(address->sa_family) ||
+	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
+		return false;
+	qw_is_ours(address, length, &to);
+	__atomic_store_n(&qw.control->outbound_port, to.port, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&qw.control->outbound, 1, __ATOMIC_SEQ_CST);
+	errno = ECONNREFUSED;
+	return true;
+}
+
+QW_CALL int connect(int descriptor, const struct sockaddr *address, socklen_t length)
+{
+	return qw_is_elsewhere(address, length) ? -1 : QW_REAL(connect)(descriptor, address, length);
 }
 
 QW_CALL int getpeername(int descriptor, struct sockaddr *address, socklen_t *length)

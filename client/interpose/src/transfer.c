@@ -331,6 +331,8 @@ QW_CALL ssize_t sendmsg(int descriptor, const struct msghdr *message, int flags)
 {
 	struct qw_object *object = qw_object_of(descriptor);
 
+	if (!object && message && qw_is_elsewhere(message->msg_name, message->msg_namelen))
+		return -1;
 	if (!object)
 		return QW_REAL(sendmsg)(descriptor, message, flags);
 	if (message->msg_controllen && object->kind == QW_STREAM)
@@ -357,6 +359,8 @@ QW_CALL ssize_t sendto(int descriptor, const void *bytes, size_t count, int flag
 		.msg_name = (void *)(uintptr_t)address, .msg_namelen = length, .msg_iov = &part, .msg_iovlen = 1
 	};
 
+	if (!object && qw_is_elsewhere(address, length))
+		return -1;
 	if (!object)
 		return QW_REAL(sendto)(descriptor, bytes, count, flags, address, length);
 	return write_message(object, &message, flags);

@@ -2,6 +2,8 @@
 use quorumwire_interpose::{Event, Program, Rings, Said, Sizes, Start, Started};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -145,4 +147,80 @@ fn redis_is_served() {
     redis.answer(2, "$-1\r\n:1\r\n");
     redis.give(&[Event::End { connection: 1 }]);
     redis.until("its end", |it| it.closed.contains(&1));
+}
+
+/// One of the programs of this folder, compiled.
+fn compiled(folder: &Path, name: &str) -> String {
+    let program = folder.join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
+    let status = Command::new("cc")
+        .args([
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pthread",
+            "-o",
+        ])
+        .args([&program, &source])
+        .status()
+        .expect("a C compiler");
+    assert!(status.success(), "{name} does not compile");
+    program.to_string_lossy().into_owned()
+}
+
+const CHILDREN: [&str; 8] = [
+    "fork", "vfork", "clone", "syscall", "spawn", "spawnp", "system", "popen",
+];
+
+#[test]
+fn a_program_has_children_before_it_serves_and_none_after() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = compiled(folder.path(), "asks");
+    let mut asks = Served::start(&file, &CHILDREN);
+    asks.until("a port", |it| !it.listens.is_empty());
+    asks.connect(1, 7000);
+    for child in CHILDREN {
+        asks.ask(1, child.as_bytes());
+        asks.answer(1, &format!("{}.", libc::EAGAIN));
+    }
+    asks.ask(1, b"thread");
+    asks.answer(1, "0.");
+}
+
+#[test]
+fn nobody_listens_anywhere_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = compiled(folder.path(), "asks");
+    let mut asks = Served::start(&file, &[]);
+    asks.until("a port", |it| !it.listens.is_empty());
+    assert_eq!(asks.rings.outbound(), (0, 0));
+    asks.connect(1, 7000);
+    for (count, way) in (1..).zip(["tcp", "udp", "datagram"]) {
+        asks.ask(1, way.as_bytes());
+        asks.answer(1, &format!("{}.", libc::ECONNREFUSED));
+        assert_eq!(asks.rings.outbound(), (count, 7999));
+    }
+}
+
+#[test]
+fn redis_that_is_to_save_in_the_background_says_that_it_cannot() {
+    let mut redis = Served::start("redis-server", &["--port", "6379", "--save", ""]);
+    redis.until("a port", |it| !it.listens.is_empty());
+    redis.connect(1, 6379);
+    redis.ask(1, b"BGSAVE\r\n");
+    let error = "-ERR Can't save in background: fork: Resource temporarily unavailable\r\n";
+    redis.until(error, |it| {
+        it.said.get(&1).is_some_and(|it| it.ends_with(b"\n"))
+    });
+    let said = redis.said.remove(&1).expect("it is there");
+    assert!(
+        said.starts_with(b"-ERR"),
+        "{}",
+        String::from_utf8_lossy(&said)
+    );
+    redis.ask(1, b"REPLICAOF 127.0.0.1 7999\r\nSET key value\r\n");
+    redis.until("answers", |it| {
+        it.said.get(&1).is_some_and(|it| it.ends_with(b"\n"))
+    });
 }

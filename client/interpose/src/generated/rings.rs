@@ -3,7 +3,7 @@
 /// The first number of the page of control.
 pub const RINGS_MAGIC: u32 = 1364677200;
 /// Of all that stands here.
-pub const RINGS_VERSION: u32 = 1;
+pub const RINGS_VERSION: u32 = 2;
 /// The page of control; the ring of what the program is given begins there.
 pub const PAGE_BYTES: usize = 4096;
 /// Most bytes behind a record's head. What is longer is several records.
@@ -49,8 +49,9 @@ pub const WHY_NONE: u32 = 0;
 pub const WHY_SECOND_READER: u32 = 1;
 /// Why a program may not go on. A child process uses a client's connection; `detail` is the call.
 pub const WHY_INHERITED: u32 = 2;
-/// Why a program may not go on. It connects to another host; `detail` is the port.
-pub const WHY_OUTBOUND: u32 = 3;
+/// Why a program may not go on. The kernel cannot be told to make no child of it; `detail` is the
+/// error.
+pub const WHY_CHILDREN: u32 = 3;
 /// Why a program may not go on. A call on a client's connection that is not served; `detail` is the
 /// call.
 pub const WHY_CALL: u32 = 4;
@@ -144,12 +145,12 @@ pub const CONTROL_DEADLINE_NS_AT: usize = 216;
 pub const CONTROL_UNREAD_BYTES_AT: usize = 224;
 /// Where `why` stands in `control`.
 pub const CONTROL_WHY_AT: usize = 232;
-/// Where `reserved4` stands in `control`.
-pub const CONTROL_RESERVED4_AT: usize = 236;
+/// Where `outbound_port` stands in `control`.
+pub const CONTROL_OUTBOUND_PORT_AT: usize = 236;
 /// Where `detail` stands in `control`.
 pub const CONTROL_DETAIL_AT: usize = 240;
-/// Where `reserved5` stands in `control`.
-pub const CONTROL_RESERVED5_AT: usize = 248;
+/// Where `outbound` stands in `control`.
+pub const CONTROL_OUTBOUND_AT: usize = 248;
 /// Where `said_head` stands in `control`.
 pub const CONTROL_SAID_HEAD_AT: usize = 256;
 /// Where `reserved6` stands in `control`.

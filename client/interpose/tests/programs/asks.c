@@ -1,0 +1,128 @@
+/* A server that does what its client names, and says what came of it. The test compiles it. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int waited(pid_t child)
+{
+	int status = -1;
+
+	if (child < 0)
+		return errno;
+	if (child == 0)
+		_exit(0);
+	return waitpid(child, &status, 0) == child ? status : -1;
+}
+
+static int in_clone(void *unused)
+{
+	(void)unused;
+	return 0;
+}
+
+static void *in_thread(void *unused)
+{
+	return unused;
+}
+
+static int spawned(int (*spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+				char *const[], char *const[]),
+		   const char *file)
+{
+	char *arguments[] = { (char *)"true", NULL };
+	pid_t child;
+	int error = spawn(&child, file, NULL, NULL, arguments, arguments + 1);
+
+	return error ? error : waited(child);
+}
+
+static int connected(int type, int sends)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(7999) };
+	int made = socket(AF_INET, type, 0), result;
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (sends)
+		result = (int)sendto(made, "x", 1, 0, (struct sockaddr *)&to, sizeof(to));
+	else
+		result = connect(made, (struct sockaddr *)&to, sizeof(to));
+	result = result < 0 ? errno : 0;
+	close(made);
+	return result;
+}
+
+/* 0, or an error's number. */
+static int outcome(const char *what)
+{
+	static char stack[1 << 16];
+
+	if (!strcmp(what, "fork"))
+		return waited(fork());
+	if (!strcmp(what, "vfork"))
+		return waited(vfork());
+	if (!strcmp(what, "clone"))
+		return waited(clone(in_clone, stack + sizeof(stack), SIGCHLD, NULL));
+	if (!strcmp(what, "syscall"))
+		return waited((pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0UL));
+	if (!strcmp(what, "spawn"))
+		return spawned(posix_spawn, "/bin/true");
+	if (!strcmp(what, "spawnp"))
+		return spawned(posix_spawnp, "true");
+	if (!strcmp(what, "system"))
+		return system("true") ? errno : 0;
+	if (!strcmp(what, "popen")) {
+		FILE *stream = popen("true", "r");
+
+		return stream ? pclose(stream) : EAGAIN; /* whatever the C library calls it */
+	}
+	if (!strcmp(what, "thread")) {
+		pthread_t thread;
+		int error = pthread_create(&thread, NULL, in_thread, NULL);
+
+		return error ? error : pthread_join(thread, NULL);
+	}
+	if (!strcmp(what, "tcp"))
+		return connected(SOCK_STREAM, 0);
+	if (!strcmp(what, "udp"))
+		return connected(SOCK_DGRAM, 0);
+	if (!strcmp(what, "datagram"))
+		return connected(SOCK_DGRAM, 1);
+	return -1;
+}
+
+int main(int count, char **arguments)
+{
+	struct sockaddr_in own = { .sin_family = AF_INET, .sin_port = htons(7000) };
+	int listener = socket(AF_INET, SOCK_STREAM, 0), client;
+	char line[64];
+	ssize_t got;
+
+	/* Before it serves. */
+	for (int each = 1; each < count; each++) {
+		if (outcome(arguments[each]))
+			return 1;
+	}
+	own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (bind(listener, (struct sockaddr *)&own, sizeof(own)) || listen(listener, 8))
+		return 2;
+	client = accept(listener, NULL, NULL);
+	while ((got = read(client, line, sizeof(line) - 1)) > 0) {
+		line[got] = 0;
+		got = snprintf(line, sizeof(line), "%d.", outcome(line));
+		if (write(client, line, (size_t)got) != got)
+			return 3;
+	}
+	return 0;
+}
