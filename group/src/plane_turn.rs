@@ -38,6 +38,9 @@ impl<S: Application, O: Requester, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// A client's request that came to a plane which could not take it.
     pub(crate) fn take_plane_request(&mut self, request: &Request) -> SubmitOutcome {
+        if !self.store.inner().takes_clients() {
+            return SubmitOutcome::Refused(Reason::Malformed);
+        }
         let origin = request.client.into();
         if self.leads_fast_term() {
             return self.enqueue_request(request, origin);

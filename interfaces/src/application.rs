@@ -38,6 +38,12 @@ pub trait Application: Send {
         true
     }
 
+    /// Whether clients' commands are for it: those that belong to a session, or come by a data plane. Always
+    /// the same. False: they are refused, as if they made no sense.
+    fn takes_clients(&self) -> bool {
+        true
+    }
+
     /// Whether [`freeze`](Self::freeze) may be called now. False: the state of this moment is nowhere to be
     /// had, as of another program that saves itself at moments of its own. It is asked again later.
     fn may_freeze(&self) -> bool {

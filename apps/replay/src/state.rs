@@ -456,6 +456,11 @@ impl<P: Program> Application for Replay<P> {
         Answer::Malformed.encode(reply);
     }
 
+    /// Only gateways say what happens.
+    fn takes_clients(&self) -> bool {
+        false
+    }
+
     fn takes_commands(&self) -> bool {
         matches!(self.phase, Phase::Runs) && self.program.as_ref().is_some_and(P::has_room)
     }

@@ -67,7 +67,8 @@ pub enum Outcome {
 /// Why a command of a session did not run.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum SessionRefusal {
-    /// Its payload is shorter than its own header, or a fragment has an impossible number or length.
+    /// Its payload is shorter than its own header, a fragment has an impossible number or length, or the
+    /// state machine takes nothing of clients.
     Malformed,
     /// It had run before, and its answer was too long to keep.
     AnswerGone,
@@ -223,6 +224,9 @@ impl<S: Application> Sessions<S> {
         if name.session == 0 {
             self.command(position, command, reply);
             return Outcome::Applied;
+        }
+        if !self.inner.takes_clients() {
+            return Outcome::Refused(SessionRefusal::Malformed);
         }
         let number = self.next_number(position);
         match self.table.begin(number, position.log_time, name) {

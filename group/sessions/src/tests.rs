@@ -587,3 +587,41 @@ fn whatever_is_sent_again_runs_once() {
         "an outcome was never reached: {reached:?}"
     );
 }
+
+/// Takes nothing of clients.
+#[derive(Default)]
+struct Closed(Log);
+
+impl Application for Closed {
+    fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
+        self.0.apply(entry, reply);
+    }
+    fn query(&self, _: &[u8], _: &mut Vec<u8>) {}
+    fn takes_clients(&self) -> bool {
+        false
+    }
+    fn freeze(&self) -> Box<dyn Frozen> {
+        self.0.freeze()
+    }
+    fn restore(&mut self, reader: &mut dyn Read) -> io::Result<()> {
+        self.0.restore(reader)
+    }
+}
+
+#[test]
+fn what_takes_nothing_of_clients_runs_no_command_of_a_session() {
+    let mut closed = Sessions::new(Closed::default());
+    let position = LogPosition {
+        index: Index(1),
+        log_time: LogTime(1000),
+    };
+    let mut reply = Vec::new();
+    let payload = [&1_u64.to_be_bytes()[..], &1_u64.to_be_bytes(), b"x"].concat();
+    let refused = Outcome::Refused(SessionRefusal::Malformed);
+    assert_eq!(closed.in_session(position, &payload, &mut reply), refused);
+    let piece = [&payload[..16], &[0; 4], &[0, 0, 0, 1], b"x"].concat();
+    assert_eq!(closed.fragment(position, &piece, &mut reply), refused);
+    assert!(closed.inner().0.0.is_empty() && reply.is_empty());
+    closed.command(position, b"x", &mut reply);
+    assert_eq!(closed.inner().0.0.len(), 1, "its own");
+}
