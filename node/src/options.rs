@@ -59,7 +59,8 @@ pub enum LogFormat {
 pub struct ServedOptions {
     /// Its file, and what it is told.
     pub command: Vec<OsString>,
-    /// Where clients connect, by the port at which the program listens; else at the same port.
+    /// Where clients connect, by the port at which the program listens; else at the same port, on loopback
+    /// unless [`insecure`](ServerOptions::insecure).
     pub published: BTreeMap<u16, SocketAddr>,
     /// The signal upon which the program saves itself in its folder and ends, so that it can begin from
     /// there. None: it cannot, and the whole log is kept.
@@ -165,6 +166,8 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// Most memory of clients' requests and answers.
     pub client_buffers_bytes_max: usize,
+    /// Ports may be beyond loopback that are not both encrypted and authenticated.
+    pub insecure: bool,
     /// Where native clients of a second replicated log connect; none: there is but one. Not in the table: for
     /// tests.
     pub second_group: Option<SocketAddr>,
@@ -251,6 +254,7 @@ impl ServerOptions {
             memory: given.memory()?,
             connections_max: given.number("connections-max")?,
             client_buffers_bytes_max: given.number::<usize>("client-buffers-mib")? << 20,
+            insecure: given.switch("insecure")?,
             second_group: None,
             served: None,
             raise_priority: given.number("raise-priority")?,

@@ -324,3 +324,29 @@ fn the_check_looks_at_files_and_user_and_says_all_that_is_wrong() {
         assert!(none.contains(option), "{option} in {none}");
     }
 }
+
+#[test]
+fn what_cannot_be_served_is_refused_before_there_is_a_folder() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("data");
+    let base = ["run", "--id", "0", "--members", "0=127.0.0.1:1", "--dir"];
+    let base = [&base[..], &[folder.to_str().unwrap()]].concat();
+    for (more, named) in [
+        (
+            &["--", "nosuchprogram"][..],
+            &["option COMMAND", "nosuchprogram"][..],
+        ),
+        (
+            &["--publish", "80=0.0.0.0:8080", "--", "true"],
+            &["publish", "0.0.0.0:8080", "--insecure"],
+        ),
+    ] {
+        let output = run(&[&base[..], more].concat());
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        for name in named {
+            assert!(error.contains(name), "{name}: {error}");
+        }
+        assert!(!folder.exists(), "{error}");
+    }
+}

@@ -20,7 +20,7 @@ use super::member_mark::mark_as_member;
 use super::plane::{Hosting, Plane};
 use super::random::{random_key, random_lineage, random_number};
 use super::remembered::{Memory, lock_folder, open_all};
-use super::served::Served;
+use super::served::{self, Served};
 use super::service::{Native, Service};
 use super::snapshots;
 use super::{
@@ -102,8 +102,9 @@ where
 /// The same for a program that was not written for it, which `options.served` names: every replica starts
 /// one, whose input is the log.
 pub fn run_program(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<()> {
-    ensure!(options.served.is_some(), "no program is named");
-    serve::<Served>(&named(options, PROGRAM)?, admin)
+    let mut options = named(options, PROGRAM)?;
+    served::check(&mut options)?;
+    serve::<Served>(&options, admin)
 }
 
 /// The cluster's name with that of the application: neither replicas nor data folders of different

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::status::page;
 use redis::{Commands as _, Connection};
 
 const REDIS: [&str; 9] = [
@@ -136,11 +137,33 @@ fn redis_survives_its_leader_and_clients_of_others_notice_nothing() {
         let told: Vec<_> = told.into_iter().map(|(_, told)| told).collect();
         let others: Vec<_> = (0..3).filter(|id| *id != leader).collect();
         compare(cluster, &others, &told)?;
+        let other = *others.last().context("another one")?;
+        ask_for_children_and_other_servers(cluster, other)?;
+        compare(cluster, &others, &told)?;
         // The one that was killed has nothing but the log: its program does all of it again.
         cluster.start(leader)?;
         cluster.wait_for("its program", || Ok(connect(cluster.redis(leader)).is_ok()))?;
         compare(cluster, &[0, 1, 2], &told)
     });
+}
+
+/// Redis is refused both, the same on every replica.
+fn ask_for_children_and_other_servers(cluster: &Cluster<'_>, id: u16) -> Result<()> {
+    let mut connection = connect(cluster.redis(id))?;
+    let saved = redis::cmd("BGSAVE").query::<String>(&mut connection);
+    ensure!(saved.is_err(), "it has made a child: {saved:?}");
+    let mut follow = |host: &str, port: &str| -> Result<()> {
+        let mut command = redis::cmd("REPLICAOF");
+        Ok(command.arg(host).arg(port).query(&mut connection)?)
+    };
+    follow("127.0.0.1", "1")?;
+    cluster.wait_for("a try to connect", || {
+        let (_, metrics) = page(cluster.http(id), "/metrics")?;
+        let mut lines = metrics.lines();
+        let count = lines.find(|it| it.starts_with("quorumwire_served_outbound_refused"));
+        Ok(count.is_some_and(|it| !it.ends_with(" 0")))
+    })?;
+    follow("NO", "ONE")
 }
 
 fn kill_and_go_on(cluster: &mut Cluster<'_>, leader: u16, answered: &AtomicU64) -> Result<()> {

@@ -1,14 +1,22 @@
 //! What the clients of this replica have done, on its way into the log: batches in order, each until it is
 //! known to be carried out. One that went astray, as with a leader that is gone, is sent again, and all
 //! behind it.
+use quorumwire_control::Now;
 use quorumwire_replay::{Answer, Command, EVENTS_MAX, Event, Gateway};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Batches on their way at once; meanwhile what clients send gathers.
 const ON_THEIR_WAY_MAX: usize = 8;
 /// Bytes of a batch from which on nothing is added to it.
 const BATCH_BYTES: usize = 64 << 10;
+/// The same of one client, so that there is room for others.
+const BATCH_BYTES_OF_ONE: usize = BATCH_BYTES / 2;
+/// Before a batch is sent again of which nobody knows what became; twice as long each time, up to the most.
+/// It may be in the log already, and stands there twice then.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// What a client has done, kept until it is on its way.
 #[derive(Debug)]
@@ -31,6 +39,15 @@ pub enum Done {
 }
 
 impl Done {
+    const fn client(&self) -> u32 {
+        match self {
+            Self::Accept { client, .. }
+            | Self::Data { client, .. }
+            | Self::End { client }
+            | Self::Reset { client } => *client,
+        }
+    }
+
     fn event(&self) -> Event<'_> {
         match self {
             Self::Accept { client, peer, own } => Event::Accept {
@@ -53,24 +70,48 @@ struct Batch {
     is_on_its_way: bool,
 }
 
-/// The batches of one gateway.
+/// The batches of one gateway. Its numbers here are none of an earlier gateway's, whose answers may still
+/// come.
 pub struct Batches {
     gateway: Gateway,
-    /// Of the first batch below; the first of all is 1.
+    /// The log counts from 1 for each gateway; here that is one more than this.
+    before: u64,
+    /// Of the first batch below, in the log.
     first: u64,
     queue: VecDeque<Batch>,
     gathered: VecDeque<Done>,
     gathered_bytes: usize,
+    /// Of that, by client.
+    gathered_of: BTreeMap<u32, usize>,
+    /// The log misses this one, which is on its way. Until something is heard of it, nothing follows.
+    gap: Option<u64>,
+    /// Nothing is sent before.
+    not_before: Now,
+    /// In a row.
+    pauses: u32,
 }
 
 impl Batches {
     pub const fn new(gateway: Gateway) -> Self {
         Self {
             gateway,
+            before: 0,
             first: 1,
             queue: VecDeque::new(),
             gathered: VecDeque::new(),
             gathered_bytes: 0,
+            gathered_of: BTreeMap::new(),
+            gap: None,
+            not_before: Now(Duration::ZERO),
+            pauses: 0,
+        }
+    }
+
+    /// Of the gateway that comes after this one.
+    pub fn followed_by(&self, gateway: Gateway) -> Self {
+        Self {
+            before: self.before + self.first + self.queue.len() as u64 - 1,
+            ..Self::new(gateway)
         }
     }
 
@@ -79,7 +120,9 @@ impl Batches {
     }
 
     pub fn add(&mut self, done: Done) {
-        self.gathered_bytes += done.event().encoded_bytes();
+        let bytes = done.event().encoded_bytes();
+        self.gathered_bytes += bytes;
+        *self.gathered_of.entry(done.client()).or_default() += bytes;
         self.gathered.push_back(done);
     }
 
@@ -88,24 +131,36 @@ impl Batches {
         self.gathered_bytes < BATCH_BYTES
     }
 
+    /// The same for this one.
+    pub fn have_room_for(&self, client: u32) -> bool {
+        let of_it = self.gathered_of.get(&client).copied();
+        self.have_room() && of_it.unwrap_or(0) < BATCH_BYTES_OF_ONE
+    }
+
     pub fn are_empty(&self) -> bool {
         self.queue.is_empty() && self.gathered.is_empty()
     }
 
     /// The next one that is to be sent, and its number.
-    pub fn next(&mut self) -> Option<(u64, &[u8])> {
+    pub fn next(&mut self, now: Now) -> Option<(u64, &[u8])> {
+        if now < self.not_before {
+            return None;
+        }
         let waiting = self.queue.iter().position(|it| !it.is_on_its_way);
-        let place = match waiting {
-            Some(place) => place,
-            None if self.gathered.is_empty() || self.queue.len() >= ON_THEIR_WAY_MAX => {
+        let place = waiting.unwrap_or(self.queue.len());
+        if self.gap.is_some_and(|gap| gap < self.first + place as u64) {
+            return None;
+        }
+        if place == self.queue.len() {
+            // With the first one the log knows the gateway. What came before it would be an ended one's.
+            let may_begin = self.first > 1 || place == 0;
+            if self.gathered.is_empty() || place >= ON_THEIR_WAY_MAX || !may_begin {
                 return None;
             }
-            None => {
-                self.cut();
-                self.queue.len() - 1
-            }
-        };
-        Some((self.first + place as u64, &self.queue[place].command))
+            self.cut();
+        }
+        let number = self.before + self.first + place as u64;
+        Some((number, &self.queue[place].command))
     }
 
     /// Makes a batch of what has gathered.
@@ -115,8 +170,15 @@ impl Batches {
             if count > 0 && bytes >= BATCH_BYTES {
                 break;
             }
-            bytes += done.event().encoded_bytes();
+            let of_it = done.event().encoded_bytes();
+            bytes += of_it;
             count += 1;
+            if let Some(left) = self.gathered_of.get_mut(&done.client()) {
+                *left -= of_it;
+                if *left == 0 {
+                    self.gathered_of.remove(&done.client());
+                }
+            }
         }
         let command = Command::Batch {
             gateway: self.gateway,
@@ -131,38 +193,66 @@ impl Batches {
         self.gathered_bytes -= bytes;
     }
 
-    fn at(&mut self, number: u64) -> Option<&mut Batch> {
-        let place = number.checked_sub(self.first)?;
+    /// By its number in the log.
+    fn at(&mut self, logged: u64) -> Option<&mut Batch> {
+        let place = logged.checked_sub(self.first)?;
         self.queue.get_mut(usize::try_from(place).ok()?)
     }
 
     /// It is on its way.
     pub fn sent(&mut self, number: u64) {
-        if let Some(batch) = self.at(number) {
+        if let Some(batch) = self.at(number - self.before) {
             batch.is_on_its_way = true;
         }
     }
 
-    /// Nobody knows what became of it, or nothing did: it is sent again, and those behind it follow if they
-    /// must.
-    pub fn went_astray(&mut self, number: u64) {
-        if let Some(batch) = self.at(number) {
+    /// Nothing became of it: it is sent again, and those behind it follow if they must.
+    pub fn refused(&mut self, number: u64) {
+        let Some(logged) = number.checked_sub(self.before) else {
+            return; // an earlier gateway's
+        };
+        if let Some(batch) = self.at(logged) {
             batch.is_on_its_way = false;
+        }
+        if self.gap == Some(logged) {
+            self.gap = None;
+        }
+    }
+
+    /// Nobody knows what became of it, or nothing can yet: it is sent again after a while.
+    pub fn went_astray(&mut self, number: u64, now: Now) {
+        self.refused(number);
+        if number > self.before && now >= self.not_before {
+            let pause = PAUSE.saturating_mul(1 << self.pauses.min(16));
+            self.not_before = Now(now.0 + pause.min(PAUSE_MAX));
+            self.pauses += 1;
         }
     }
 
     /// What the log says of one. False: the gateway is ended.
-    pub fn answered(&mut self, number: u64, answer: Answer) -> bool {
+    pub fn answered(&mut self, number: u64, answer: Answer, now: Now) -> bool {
+        let Some(logged) = number.checked_sub(self.before).filter(|it| *it > 0) else {
+            return true; // an earlier gateway's
+        };
         match answer {
             Answer::Done => {
                 // Those in front of it are done, too: they are carried out in order.
-                while self.first <= number && self.queue.pop_front().is_some() {
+                while self.first <= logged && self.queue.pop_front().is_some() {
                     self.first += 1;
                 }
+                self.gap = self.gap.filter(|gap| *gap > logged);
+                (self.not_before, self.pauses) = (Now(Duration::ZERO), 0);
                 true
             }
-            Answer::NotBegun | Answer::Expected(_) => {
-                self.went_astray(number);
+            Answer::NotBegun => {
+                self.went_astray(number, now);
+                true
+            }
+            Answer::Expected(missing) => {
+                self.refused(number);
+                if self.at(missing).is_some_and(|it| it.is_on_its_way) {
+                    self.gap = Some(missing);
+                }
                 true
             }
             Answer::Ended | Answer::Malformed => false,
@@ -178,76 +268,192 @@ mod tests {
         replica: 1,
         number: 2,
     };
+    const START: Now = Now(Duration::from_secs(100));
 
     fn data(bytes: usize) -> Done {
+        data_of(7, bytes)
+    }
+
+    fn data_of(client: u32, bytes: usize) -> Done {
         Done::Data {
-            client: 7,
+            client,
             bytes: vec![b'x'; bytes],
         }
     }
 
+    /// Of a gateway that the log knows: its first batch is done.
+    fn begun() -> Batches {
+        let mut batches = Batches::new(GATEWAY);
+        batches.add(data(1));
+        assert_eq!(send(&mut batches), [1]);
+        assert!(batches.answered(1, Answer::Done, START));
+        batches
+    }
+
     /// Sends all that may be sent; their numbers.
     fn send(batches: &mut Batches) -> Vec<u64> {
+        send_at(batches, START)
+    }
+
+    fn send_at(batches: &mut Batches, now: Now) -> Vec<u64> {
         let mut sent = Vec::new();
-        while let Some((number, _)) = batches.next() {
+        while let Some((number, _)) = batches.next(now) {
             batches.sent(number);
             sent.push(number);
         }
         sent
     }
 
+    /// Three more, on their way.
+    fn three() -> Batches {
+        let mut batches = begun();
+        for number in 2..5 {
+            batches.add(data(1));
+            assert_eq!(send(&mut batches), [number]);
+        }
+        batches
+    }
+
     #[test]
     fn what_gathers_while_many_are_on_their_way_is_one_batch() {
-        let mut batches = Batches::new(GATEWAY);
-        for number in 1..=ON_THEIR_WAY_MAX as u64 {
+        let mut batches = begun();
+        for number in 2..2 + ON_THEIR_WAY_MAX as u64 {
             batches.add(data(1));
             assert_eq!(send(&mut batches), [number]);
         }
         batches.add(data(1));
         batches.add(data(2));
         assert!(send(&mut batches).is_empty());
-        assert!(batches.answered(1, Answer::Done));
-        let (number, command) = batches.next().expect("there is room for one more");
+        assert!(batches.answered(2, Answer::Done, START));
+        let (number, command) = batches.next(START).expect("there is room for one more");
         let Ok(Command::Batch { events, .. }) = Command::decode(command) else {
             panic!("no batch");
         };
-        assert_eq!((number, events.len()), (ON_THEIR_WAY_MAX as u64 + 1, 2));
+        assert_eq!((number, events.len()), (ON_THEIR_WAY_MAX as u64 + 2, 2));
     }
 
     #[test]
-    fn one_that_went_astray_is_sent_again_and_so_is_what_the_log_had_to_refuse_behind_it() {
+    fn nothing_follows_the_first_until_the_log_knows_the_gateway() {
         let mut batches = Batches::new(GATEWAY);
-        for _ in 0..3 {
-            batches.add(data(1));
-            send(&mut batches);
-        }
-        batches.went_astray(1);
-        assert!(batches.answered(2, Answer::Expected(1)));
-        assert_eq!(send(&mut batches), [1, 2]);
+        batches.add(data(1));
+        assert_eq!(send(&mut batches), [1]);
+        batches.add(data(1));
+        assert!(send(&mut batches).is_empty());
+        assert!(batches.answered(1, Answer::Done, START));
+        assert_eq!(send(&mut batches), [2]);
+    }
+
+    #[test]
+    fn one_that_was_refused_is_sent_again_and_so_is_what_the_log_had_to_refuse_behind_it() {
+        let mut batches = three();
+        batches.refused(2);
+        assert!(batches.answered(3, Answer::Expected(2), START));
+        assert_eq!(send(&mut batches), [2, 3]);
         // Done is all that is in front of it, too; said twice, it is said once.
-        assert!(batches.answered(2, Answer::Done) && batches.answered(1, Answer::Done));
+        assert!(batches.answered(3, Answer::Done, START));
+        assert!(batches.answered(2, Answer::Done, START));
         assert!(!batches.are_empty());
-        assert!(batches.answered(3, Answer::Done));
+        assert!(batches.answered(4, Answer::Done, START));
         assert!(batches.are_empty());
         batches.add(data(1));
-        assert_eq!(send(&mut batches), [4]);
+        assert_eq!(send(&mut batches), [5]);
+    }
+
+    #[test]
+    fn behind_a_gap_nothing_is_sent_again_until_something_is_heard_of_it() {
+        let heard: [fn(&mut Batches) -> &'static [u64]; 2] = [
+            |batches| {
+                batches.refused(2);
+                &[2, 3, 4]
+            },
+            |batches| {
+                assert!(batches.answered(2, Answer::Done, START));
+                &[3, 4]
+            },
+        ];
+        for heard in heard {
+            let mut batches = three();
+            for number in 3..5 {
+                assert!(batches.answered(number, Answer::Expected(2), START));
+                assert!(send(&mut batches).is_empty(), "{number}");
+            }
+            let again = heard(&mut batches);
+            assert_eq!(send(&mut batches), again);
+        }
+    }
+
+    #[test]
+    fn what_may_be_in_the_log_is_sent_again_more_and_more_seldom() {
+        let mut batches = begun();
+        batches.add(data(1));
+        assert_eq!(send(&mut batches), [2]);
+        let mut now = START;
+        for times in [1, 2, 4, 8] {
+            batches.went_astray(2, now);
+            let end = now.0 + PAUSE * times;
+            let before_end = Now(end.saturating_sub(Duration::from_millis(1)));
+            assert!(send_at(&mut batches, before_end).is_empty(), "{times}");
+            now = Now(end);
+            assert_eq!(send_at(&mut batches, now), [2], "{times}");
+        }
+        for _ in 0..20 {
+            batches.went_astray(2, now);
+            now = Now(now.0 + PAUSE_MAX);
+            assert_eq!(send_at(&mut batches, now), [2]);
+        }
+        assert!(batches.answered(2, Answer::Done, now));
+        batches.add(data(1));
+        assert_eq!(send_at(&mut batches, now), [3]);
+        assert!(batches.answered(3, Answer::NotBegun, now));
+        assert!(send_at(&mut batches, now).is_empty());
+        assert_eq!(send_at(&mut batches, Now(now.0 + PAUSE)), [3]);
     }
 
     #[test]
     fn a_batch_and_what_gathers_are_bounded() {
-        let mut batches = Batches::new(GATEWAY);
+        let mut batches = begun();
         batches.add(data(BATCH_BYTES));
         assert!(!batches.have_room());
         batches.add(data(BATCH_BYTES));
-        assert_eq!(send(&mut batches), [1, 2]);
+        assert_eq!(send(&mut batches), [2, 3]);
         assert!(batches.have_room());
     }
 
     #[test]
-    fn a_gateway_that_is_ended_says_so() {
-        let mut batches = Batches::new(GATEWAY);
+    fn one_client_leaves_room_for_others() {
+        let mut batches = begun();
+        batches.add(data_of(7, BATCH_BYTES_OF_ONE));
+        assert!(!batches.have_room_for(7) && batches.have_room_for(8));
+        batches.add(data_of(8, BATCH_BYTES_OF_ONE));
+        assert!(!batches.have_room_for(9), "it is full");
+        assert_eq!(send(&mut batches), [2]);
+        assert!(batches.have_room_for(7) && batches.have_room_for(8));
+    }
+
+    #[test]
+    fn a_gateway_that_is_ended_says_so_and_late_answers_end_none_after_it() {
+        let mut batches = three();
+        assert!(!batches.answered(2, Answer::Ended, START));
+        let gateway = Gateway {
+            number: 3,
+            ..GATEWAY
+        };
+        let mut batches = batches.followed_by(gateway);
         batches.add(data(1));
-        send(&mut batches);
-        assert!(!batches.answered(1, Answer::Ended));
+        let (number, command) = batches.next(START).expect("its first");
+        let Ok(Command::Batch { number: logged, .. }) = Command::decode(command) else {
+            panic!("no batch");
+        };
+        assert_eq!((number, logged), (5, 1));
+        batches.sent(number);
+        for late in 1..5 {
+            assert!(batches.answered(late, Answer::Ended, START), "{late}");
+            assert!(batches.answered(late, Answer::Done, START), "{late}");
+            batches.refused(late);
+            batches.went_astray(late, START);
+            assert!(send(&mut batches).is_empty(), "it is on its way");
+        }
+        assert!(batches.answered(5, Answer::Done, START));
+        assert!(batches.are_empty());
     }
 }

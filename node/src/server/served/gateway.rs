@@ -1,15 +1,17 @@
 //! The clients of this replica's served program: their connections, what they have done, and what they are
 //! told.
+use super::super::clock;
 use super::batches::{Batches, Done};
 use anyhow::Context as _;
 use mio::net::{TcpListener, TcpStream};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use quorumwire_control::Now;
 use quorumwire_interfaces::counters;
 use socket2::{Domain, Socket, Type};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::time::Duration;
 
@@ -19,6 +21,10 @@ const CLIENTS_MAX: usize = 10_000;
 const READ_BYTES: usize = 16 << 10;
 /// Bytes that a client may leave untaken before it is cut.
 const UNTAKEN_BYTES_MAX: usize = 64 << 20;
+/// A client whose connection the program has closed is cut when it has taken nothing of the rest for so long.
+const CLOSED_TAKES_NOTHING: Duration = Duration::from_secs(10);
+/// A port that is published and that the program has not opened so long after its start is worth a warning.
+const OPENS_PORTS_WITHIN: Duration = Duration::from_secs(10);
 /// Clients that may wait to be accepted.
 const BACKLOG: i32 = 1024;
 /// Events taken from the system in one turn.
@@ -38,12 +44,16 @@ counters! {
         pub too_many: "served_connections_refused_too_many",
         /// Clients of the served program cut because they took nothing of what it said
         pub cut_slow: "served_connections_cut_slow",
+        /// Clients of the served program cut because all together held too much of what it said
+        pub cut_for_memory: "served_connections_cut_for_memory",
         /// Clients of the served program cut because the log held their replica to be gone
         pub cut_with_gateway: "served_connections_cut_with_gateway",
         /// Bytes taken from clients of the served program
         pub bytes_in: "served_bytes_in",
         /// Bytes of the served program given to its clients
         pub bytes_out: "served_bytes_out",
+        /// Times the served program wanted to connect to another server, and was refused
+        pub outbound: "served_outbound_refused",
     }
 }
 
@@ -51,12 +61,18 @@ struct Client {
     stream: TcpStream,
     /// The program's bytes that the client has not taken.
     output: VecDeque<u8>,
+    /// Memory of that, as it was counted.
+    held: usize,
+    /// It waits to be read.
+    is_queued: bool,
     /// It sends no more.
     has_ended: bool,
     /// The program sends no more: what is left is written, then that direction ends.
     is_shut: bool,
     /// The program has closed it: what is left is written, then it ends.
     is_closed: bool,
+    /// When it was closed, or has taken something since.
+    took_at: Now,
 }
 
 /// As the program would have it: IPv6 stands for itself.
@@ -86,10 +102,23 @@ pub struct Clients {
     each: BTreeMap<u32, Client>,
     next_client: u32,
     next_port: usize,
-    /// May have something to be read.
-    readable: BTreeSet<u32>,
+    /// May have something to be read: who has waited longest first.
+    readable: VecDeque<u32>,
     /// The program has said something to these.
     told: BTreeSet<u32>,
+    /// Cut, and the log does not know.
+    cut: Vec<u32>,
+    /// Memory of what all have not taken.
+    held: usize,
+    held_max: usize,
+    /// The program is served wherever it listens, also beyond loopback.
+    is_exposed: bool,
+    /// When the program began, until its ports were looked at.
+    began_at: Option<Now>,
+    /// Ports at which it listens or has listened.
+    opened: BTreeSet<u16>,
+    /// How often this program wanted to connect to another server.
+    outbound: u64,
     /// What connects.
     to_accept: bool,
     buffer: Vec<u8>,
@@ -97,7 +126,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    pub fn new() -> io::Result<Self> {
+    pub fn new(held_max: usize, is_exposed: bool) -> io::Result<Self> {
         Ok(Self {
             poll: Poll::new()?,
             events: Events::with_capacity(EVENTS_PER_TURN),
@@ -105,8 +134,15 @@ impl Clients {
             each: BTreeMap::new(),
             next_client: 0,
             next_port: TOKEN_FIRST_LISTENER,
-            readable: BTreeSet::new(),
+            readable: VecDeque::new(),
             told: BTreeSet::new(),
+            cut: Vec::new(),
+            held: 0,
+            held_max,
+            is_exposed,
+            began_at: None,
+            opened: BTreeSet::new(),
+            outbound: 0,
             to_accept: false,
             buffer: vec![0; READ_BYTES],
             counters: GatewayCounters::default(),
@@ -118,27 +154,30 @@ impl Clients {
         self.poll.as_raw_fd()
     }
 
-    /// The program rings there.
-    pub fn watch_doorbell(&self, doorbell: RawFd) -> io::Result<()> {
+    /// The program begins, and rings there.
+    pub fn watch_doorbell(&mut self, doorbell: RawFd) -> io::Result<()> {
+        self.began_at = Some(clock::now());
         let registry = self.poll.registry();
         registry.register(&mut SourceFd(&doorbell), TOKEN_DOORBELL, Interest::READABLE)
     }
 
     /// The program listens there: so does this replica, where `published` says or else at the same place.
-    /// A port that is published is so once, however often the program listens there.
+    /// A port that is published is so once, however often the program listens there; likewise an address, at
+    /// which it may listen again when it begins anew.
     pub fn listen(&mut self, at: SocketAddr, published: Option<SocketAddr>) -> anyhow::Result<()> {
-        if self.ports.values().any(|port| port.at == at) {
-            return Ok(()); // also of the program before it was saved
-        }
-        let is_served = self.ports.values().any(|port| port.at.port() == at.port());
-        if published.is_some() && is_served {
+        self.opened.insert(at.port());
+        let is_published = published.is_some();
+        let is_served =
+            |port: &Port| port.at == at || (is_published && port.at.port() == at.port());
+        if self.ports.values().any(is_served) {
             return Ok(());
         }
-        let published = published.unwrap_or(at);
+        let published = published.unwrap_or_else(|| self.own_place(at));
         let listener = bind(published).map(TcpListener::from_std);
         let mut listener = listener.with_context(|| {
             format!(
-                "the served program listens at {at}: cannot listen on {published} (option publish)"
+                "the served program listens at {at}: cannot listen on {published}: \
+                 --publish PORT=HOST:PORT serves it elsewhere"
             )
         })?;
         let token = self.next_port;
@@ -149,6 +188,38 @@ impl Clients {
         self.ports.insert(token, Port { listener, at });
         self.to_accept = true;
         Ok(())
+    }
+
+    /// Where a port is served that is not published: where the program says, but on loopback only unless all
+    /// may connect.
+    const fn own_place(&self, at: SocketAddr) -> SocketAddr {
+        match at.ip() {
+            _ if self.is_exposed => at,
+            IpAddr::V4(ip) if !ip.is_loopback() => {
+                SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), at.port())
+            }
+            IpAddr::V6(ip) if !ip.is_loopback() => {
+                SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), at.port())
+            }
+            IpAddr::V4(_) | IpAddr::V6(_) => at,
+        }
+    }
+
+    /// Ports that are published and that the program has not opened, once it has had the time.
+    pub fn look_for_ports(&mut self, published: &BTreeMap<u16, SocketAddr>, now: Now) -> Vec<u16> {
+        let is_time = |began: &mut Now| now.0.saturating_sub(began.0) >= OPENS_PORTS_WITHIN;
+        if self.began_at.take_if(is_time).is_none() {
+            return Vec::new();
+        }
+        let missing = published.keys().filter(|it| !self.opened.contains(it));
+        let missing: Vec<u16> = missing.copied().collect();
+        for port in &missing {
+            tracing::warn!(
+                port,
+                "the served program does not listen at a port that is published"
+            );
+        }
+        missing
     }
 
     /// It does so no more.
@@ -168,7 +239,7 @@ impl Clients {
                 Token(token) => {
                     let client = u32::try_from(token - TOKEN_FIRST_CLIENT).unwrap_or(u32::MAX);
                     if event.is_readable() || event.is_error() || event.is_read_closed() {
-                        self.readable.insert(client);
+                        self.enqueue(client);
                     }
                     if event.is_writable() {
                         self.told.insert(client);
@@ -188,19 +259,36 @@ impl Clients {
         self.to_accept = true;
     }
 
-    /// Whether somebody may have something to be taken.
-    pub fn have_more(&self) -> bool {
-        self.to_accept || !self.readable.is_empty()
+    /// Whether somebody may have something to be taken, and there is room for it.
+    pub fn have_more(&self, batches: &Batches) -> bool {
+        // Few can have used up their share.
+        let has_room = |client: &u32| batches.have_room_for(*client);
+        batches.have_room() && (self.to_accept || self.readable.iter().any(has_room))
     }
 
-    /// Takes what clients have done, as far as there is room.
+    fn enqueue(&mut self, number: u32) {
+        if let Some(client) = self.each.get_mut(&number)
+            && !std::mem::replace(&mut client.is_queued, true)
+        {
+            self.readable.push_back(number);
+        }
+    }
+
+    /// Takes what clients have done, as far as there is room: of each something, before anything more.
     pub fn take(&mut self, batches: &mut Batches) {
         self.accept(batches);
-        for client in std::mem::take(&mut self.readable) {
+        for _ in 0..self.readable.len() {
             if !batches.have_room() {
-                self.readable.insert(client); // later
-            } else if self.read(client, batches) {
-                self.readable.insert(client);
+                break;
+            }
+            let Some(client) = self.readable.pop_front() else {
+                break;
+            };
+            if let Some(queued) = self.each.get_mut(&client) {
+                queued.is_queued = false;
+            }
+            if !batches.have_room_for(client) || self.read(client, batches) {
+                self.enqueue(client);
             }
         }
     }
@@ -209,14 +297,19 @@ impl Clients {
         if !std::mem::take(&mut self.to_accept) {
             return;
         }
-        let mut accepted = Vec::new();
-        for port in self.ports.values() {
-            while let Ok((stream, peer)) = port.listener.accept() {
-                accepted.push((stream, peer, port.at));
+        let tokens: Vec<usize> = self.ports.keys().copied().collect();
+        for token in tokens {
+            while let Some(port) = self.ports.get(&token) {
+                if !batches.have_room() {
+                    self.to_accept = true; // later
+                    return;
+                }
+                let Ok((stream, peer)) = port.listener.accept() else {
+                    break;
+                };
+                let at = port.at;
+                self.add(stream, (peer, at), batches);
             }
-        }
-        for (stream, peer, at) in accepted {
-            self.add(stream, (peer, at), batches);
         }
     }
 
@@ -257,12 +350,15 @@ impl Clients {
             Client {
                 stream,
                 output: VecDeque::new(),
+                held: 0,
+                is_queued: false,
                 has_ended: false,
                 is_shut: false,
                 is_closed: false,
+                took_at: Now::default(),
             },
         );
-        self.readable.insert(client);
+        self.enqueue(client);
     }
 
     /// Reads once; whether there may be more.
@@ -270,7 +366,11 @@ impl Clients {
         let Some(client) = self.each.get_mut(&number) else {
             return false;
         };
-        if client.has_ended {
+        if client.has_ended || client.is_closed {
+            // There is nothing to be read, but it may be gone.
+            if !matches!(client.stream.take_error(), Ok(None)) {
+                self.remove(number, batches);
+            }
             return false;
         }
         match client.stream.read(&mut self.buffer) {
@@ -298,16 +398,39 @@ impl Clients {
 
     /// It is gone.
     fn remove(&mut self, number: u32, batches: &mut Batches) {
-        if self.each.remove(&number).is_some() {
+        if let Some(client) = self.each.remove(&number) {
+            self.held -= client.held;
             batches.add(Done::Reset { client: number });
         }
     }
 
     /// The program says something to a client.
     pub fn tell(&mut self, number: u32, bytes: &[u8]) {
-        if let Some(client) = self.each.get_mut(&number) {
-            client.output.extend(bytes);
-            self.told.insert(number);
+        let Some(client) = self.each.get_mut(&number) else {
+            return;
+        };
+        client.output.extend(bytes);
+        self.held += client.count();
+        self.told.insert(number);
+        if client.output.len() > UNTAKEN_BYTES_MAX {
+            self.counters.cut_slow += 1;
+            self.cut(number);
+        }
+        while self.held > self.held_max {
+            let largest = self.each.iter().max_by_key(|(_, client)| client.held);
+            let Some((&largest, _)) = largest else {
+                break;
+            };
+            self.counters.cut_for_memory += 1;
+            self.cut(largest);
+        }
+    }
+
+    /// Its connection ends at once; the log hears of it later.
+    fn cut(&mut self, number: u32) {
+        if let Some(client) = self.each.remove(&number) {
+            self.held -= client.held;
+            self.cut.push(number);
         }
     }
 
@@ -323,28 +446,61 @@ impl Clients {
     pub fn close(&mut self, number: u32) {
         if let Some(client) = self.each.get_mut(&number) {
             client.is_closed = true;
+            client.took_at = clock::now();
             self.told.insert(number);
         }
     }
 
     /// Writes what clients were told.
     pub fn write(&mut self, batches: &mut Batches) {
+        for client in std::mem::take(&mut self.cut) {
+            batches.add(Done::Reset { client });
+        }
         for number in std::mem::take(&mut self.told) {
             let Some(client) = self.each.get_mut(&number) else {
                 continue;
             };
-            let Ok(written) = client.write() else {
+            let written = client.write();
+            self.held -= client.held;
+            client.held = 0;
+            self.held += client.count();
+            let Ok(written) = written else {
                 self.remove(number, batches);
                 continue;
             };
             self.counters.bytes_out += written;
-            if client.output.len() > UNTAKEN_BYTES_MAX {
-                self.counters.cut_slow += 1;
-                self.remove(number, batches);
-            } else if client.output.is_empty() && client.is_closed {
+            if client.is_closed && written > 0 {
+                client.took_at = clock::now();
+            }
+            if client.output.is_empty() && client.is_closed {
                 self.remove(number, batches);
             }
         }
+    }
+
+    /// Those whose connections the program has closed, and who take nothing of the rest, are cut.
+    pub fn cut_closed(&mut self, now: Now) {
+        let is_late =
+            |client: &Client| now.0.saturating_sub(client.took_at.0) >= CLOSED_TAKES_NOTHING;
+        let late = self.each.iter();
+        let late = late.filter(|(_, client)| client.is_closed && is_late(client));
+        for number in late.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.counters.cut_slow += 1;
+            self.cut(number);
+        }
+    }
+
+    /// So often the program wanted to connect to another server, the last time at this port.
+    pub fn note_outbound(&mut self, (count, port): (u64, u32)) {
+        let before = std::mem::replace(&mut self.outbound, count);
+        let more = count.checked_sub(before).unwrap_or(count); // less: it has begun anew
+        if more > 0 && self.counters.outbound == 0 {
+            tracing::warn!(
+                port,
+                "the served program wants to connect to another server, and is refused"
+            );
+        }
+        self.counters.outbound += more;
     }
 
     /// The log holds all of them to be gone.
@@ -353,10 +509,22 @@ impl Clients {
         self.each.clear();
         self.readable.clear();
         self.told.clear();
+        self.cut.clear();
+        self.held = 0;
     }
 }
 
 impl Client {
+    /// By how much its memory has grown since it was counted.
+    fn count(&mut self) -> usize {
+        if self.output.is_empty() {
+            self.output = VecDeque::new();
+        }
+        let grown = self.output.capacity().saturating_sub(self.held);
+        self.held += grown;
+        grown
+    }
+
     /// Writes what the socket takes; how much.
     fn write(&mut self) -> io::Result<u64> {
         let mut written = 0;
@@ -378,3 +546,7 @@ impl Client {
         Ok(written)
     }
 }
+
+#[cfg(test)]
+#[path = "gateway_test.rs"]
+mod tests;

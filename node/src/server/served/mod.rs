@@ -17,19 +17,24 @@ use super::random::random_number;
 use super::route_outcome::RouteOutcome;
 use super::service::Service;
 use super::{TOKEN_DATAGRAMS, clock};
-use crate::options::ServerOptions;
+use crate::options::{Refused, ServerOptions};
 use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use quorumwire_control::Now;
 use quorumwire_group as group;
-use quorumwire_interfaces::{CounterSink, ReplicaId};
+use quorumwire_interfaces::{CounterSink, Executed, ReplicaId};
 use quorumwire_interpose::Said;
 use quorumwire_kv::QueryForm;
 use quorumwire_replay::{Answer, Command, Gateway, Replay};
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 /// Folder of the program's files, in the replica's.
@@ -86,7 +91,7 @@ impl Service for Served {
         _: Option<SocketAddr>,
         registry: &Registry,
     ) -> anyhow::Result<Self> {
-        let clients = Clients::new()?;
+        let clients = Clients::new(options.client_buffers_bytes_max, options.insecure)?;
         let descriptor = clients.descriptor();
         registry.register(
             &mut SourceFd(&descriptor),
@@ -196,10 +201,63 @@ fn new_key() -> anyhow::Result<[u8; 32]> {
     Ok(key)
 }
 
+/// A port that the program opened in this turn is not served. At its start it ends; later a client may have
+/// asked for that port, and would end every replica.
+fn refused_port(turn: u64, why: anyhow::Error) -> anyhow::Result<()> {
+    if turn == 0 {
+        return Err(why);
+    }
+    let why = format!("{why:#}");
+    tracing::error!(
+        why,
+        "a port that the served program opened cannot be served"
+    );
+    Ok(())
+}
+
+/// What of the options cannot be served.
+pub fn check(options: &mut ServerOptions) -> anyhow::Result<()> {
+    let insecure = options.insecure;
+    let served = options.served.as_mut().context("no program is named")?;
+    let mut published = served.published.iter();
+    if let Some((port, at)) = published.find(|(_, at)| !insecure && !at.ip().is_loopback()) {
+        let allowed =
+            "a loopback address; --insecure lets anybody who reaches it speak with the program";
+        return Err(Refused::flag("publish", format!("{port}={at}"), allowed).into());
+    }
+    let file = served.command.first_mut().context("no program is named")?;
+    let found = which(file, std::env::var_os("PATH").as_deref());
+    *file = found.context("option COMMAND")?;
+    Ok(())
+}
+
+/// What is to be started: by a name to be looked for in `path`, or else from this process's folder.
+fn which(file: &OsStr, path: Option<&OsStr>) -> Result<OsString, Refused> {
+    let is_program = |file: &Path| {
+        let about = fs::metadata(file);
+        about.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    let is_name = Path::new(file).components().count() == 1 && !file.as_bytes().contains(&b'/');
+    let found = if is_name {
+        let mut folders = std::env::split_paths(path.unwrap_or_default());
+        let is_there = folders.any(|folder| is_program(&folder.join(file)));
+        is_there.then(|| file.to_owned())
+    } else {
+        let whole = std::path::absolute(file).ok();
+        whole.filter(|it| is_program(it)).map(Into::into)
+    };
+    found.ok_or_else(|| {
+        let allowed = "a program's file, or a name that is found in PATH";
+        Refused::flag("COMMAND", file.to_string_lossy(), allowed)
+    })
+}
+
 impl Served {
     fn may_take_more(&self) -> bool {
-        let has_room = self.batches.as_ref().is_some_and(Batches::have_room);
-        has_room && self.clients.as_ref().is_some_and(Clients::have_more)
+        match (&self.clients, &self.batches) {
+            (Some(clients), Some(batches)) => clients.have_more(batches),
+            _ => false,
+        }
     }
 }
 
@@ -237,7 +295,8 @@ impl Server {
         let Some(mut batches) = self.core.service.batches.take() else {
             return;
         };
-        while let Some((number, command)) = batches.next() {
+        let now = clock::now();
+        while let Some((number, command)) = batches.next(now) {
             if !self.propose(number, command) {
                 break; // at the next housekeeping
             }
@@ -263,13 +322,17 @@ impl Server {
             return;
         };
         let answer = match said {
-            AnswerKind::Answer | AnswerKind::Repeated => Answer::decode(answer),
+            AnswerKind::Refused(reason) if reason.executed() == Executed::No => {
+                return batches.refused(number);
+            }
             AnswerKind::Refused(_) => None,
+            AnswerKind::Answer | AnswerKind::Repeated => Answer::decode(answer),
         };
+        let now = clock::now();
         match answer {
-            None => batches.went_astray(number),
+            None => batches.went_astray(number, now),
             Some(answer) => {
-                if !batches.answered(number, answer) {
+                if !batches.answered(number, answer, now) {
                     self.begin_gateway(CLIENTS_GONE);
                 }
             }
@@ -284,7 +347,13 @@ impl Server {
             clients.drop_all();
         }
         match new_gateway(self.options.id) {
-            Ok(gateway) => service.batches = Some(Batches::new(gateway)),
+            Ok(gateway) => {
+                let before = service.batches.take();
+                service.batches = Some(match before {
+                    Some(before) => before.followed_by(gateway),
+                    None => Batches::new(gateway),
+                });
+            }
             Err(error) => self.fail(error),
         }
     }
@@ -367,9 +436,10 @@ impl Server {
             {
                 failed = Some(error.into());
             }
+            clients.note_outbound(running.rings.outbound());
             for _ in 0..SAID_PER_TURN {
-                let said = match running.rings.take() {
-                    Ok(Some((_, said))) => said,
+                let (turn, said) = match running.rings.take() {
+                    Ok(Some(taken)) => taken,
                     Ok(None) => break,
                     Err(broken) => {
                         failed = Some(broken.into());
@@ -401,7 +471,8 @@ impl Server {
                         is_datagrams: false,
                     } => {
                         let published = service.published.get(&at.port()).copied();
-                        failed = failed.or(clients.listen(at, published).err());
+                        let listens = clients.listen(at, published);
+                        failed = failed.or(listens.or_else(|it| refused_port(turn, it)).err());
                     }
                     Said::Unlisten {
                         at,
@@ -415,9 +486,10 @@ impl Server {
                         at,
                         is_datagrams: true,
                     } => {
-                        failed = Some(anyhow::anyhow!(
+                        let why = anyhow::anyhow!(
                             "the served program listens for UDP at {at}, which is not served yet"
-                        ));
+                        );
+                        failed = failed.or(refused_port(turn, why).err());
                     }
                     Said::Unlisten { .. } | Said::Datagram { .. } => {}
                 }
@@ -434,6 +506,8 @@ impl Server {
     fn keep_program(&mut self) {
         if let Some(clients) = &mut self.core.service.clients {
             clients.accept_again();
+            clients.cut_closed(clock::now());
+            clients.look_for_ports(&self.core.service.published, clock::now());
         }
         self.send_batches();
         self.keep_cut();
@@ -493,5 +567,34 @@ impl Server {
                 buffer.extend_from_slice(command);
             });
         matches!(routed, RouteOutcome::Pending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_cannot_be_served_ends_a_program_at_its_start_only() {
+        let why = || anyhow::anyhow!("it is in use");
+        assert!(refused_port(0, why()).is_err());
+        assert!(refused_port(1, why()).is_ok());
+    }
+
+    #[test]
+    fn a_program_is_found_or_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("program");
+        fs::write(&file, "").unwrap();
+        let path = Some(folder.path().as_os_str());
+        let name = OsStr::new("program");
+        let refused = which(name, path).unwrap_err();
+        assert_eq!(refused.option, "COMMAND", "nobody may start it");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(which(name, path), Ok(name.to_owned()));
+        assert_eq!(which(file.as_os_str(), None), Ok(file.clone().into()));
+        for missing in ["another", "./program", ""] {
+            assert!(which(OsStr::new(missing), path).is_err(), "{missing}");
+        }
     }
 }
