@@ -4,8 +4,10 @@ use crate::flags::ProgramFlags;
 use anyhow::Context as _;
 use quorumwire_node::options::{Refused, ServedOptions, ServerOptions};
 use quorumwire_node::server::served::profiles::{SAVE_SIGNALS, number_of, profile_of};
+use quorumwire_node::server::served::trial::try_program;
 use quorumwire_node::{logging, server};
 use quorumwire_ops::http::Http;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -48,6 +50,10 @@ pub struct Arguments {
     /// Have the program save itself when the log behind the last time has grown so much; clients are cut then
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     cut_log_mib: u64,
+    /// Say whether the program can be served, and where it listens: its file is looked at, and it is started
+    /// without clients. Nothing else is done
+    #[arg(long)]
+    check: bool,
     /// Die as soon as this parent process is gone
     #[arg(long, value_name = "PID", hide = true)]
     die_with_parent: Option<i32>,
@@ -98,7 +104,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(parent) = arguments.die_with_parent {
         die_with_parent(parent)?;
     }
-    let mut options = ServerOptions::load(&arguments.flags.0)?;
     let mut command = arguments.command.clone();
     let profile = command
         .first()
@@ -108,14 +113,36 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if save_signal.is_some() && save_signal == profile.save_signal {
         command.extend(profile.arguments);
     }
-    options.served = Some(ServedOptions {
+    let served = ServedOptions {
         command,
         save_signal,
         cut_log_bytes: arguments.cut_log_mib << 20,
         published: arguments.publish.iter().copied().collect(),
-    });
+    };
+    if arguments.check {
+        return check(&served);
+    }
+    let mut options = ServerOptions::load(&arguments.flags.0)?;
+    options.served = Some(served);
     logging::start(&options);
     server::run_program(&options, &Http).context("run")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what is known of the program, and tries it.
+fn check(served: &ServedOptions) -> anyhow::Result<ExitCode> {
+    let tried = try_program(served).context("run --check")?;
+    let at = |addresses: &BTreeSet<SocketAddr>| {
+        let words: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        words.join(", ")
+    };
+    outln!("it can be served: it listens at {}", at(&tried.listens))?;
+    match served.save_signal {
+        Some(number) => outln!("it saves itself upon signal {number}, so the log stays short")?,
+        None => outln!(
+            "it cannot save itself as far as is known, so the whole log is kept: see --save-signal"
+        )?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

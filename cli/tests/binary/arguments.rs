@@ -326,6 +326,27 @@ fn the_check_looks_at_files_and_user_and_says_all_that_is_wrong() {
 }
 
 #[test]
+fn whether_a_program_can_be_served_is_said_without_a_cluster() {
+    let redis = ["redis-server", "--port", "6379", "--save", ""];
+    let fits = run(&[&["run", "--check", "--"][..], &redis].concat());
+    let said = String::from_utf8_lossy(&fits.stdout);
+    assert!(fits.status.success(), "{said}");
+    assert!(
+        said.contains("it can be served: it listens at 0.0.0.0:6379"),
+        "{said}"
+    );
+    assert!(said.contains("it saves itself upon signal 15"), "{said}");
+    for (command, why) in [("true", "has ended"), ("nosuchprogram", "option COMMAND")] {
+        let fits = run(&["run", "--check", "--", command]);
+        let said = String::from_utf8_lossy(&fits.stderr);
+        assert!(
+            !fits.status.success() && said.contains(why),
+            "{command}: {said}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_served_is_refused_before_there_is_a_folder() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("data");

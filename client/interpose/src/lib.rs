@@ -5,6 +5,7 @@
 //! `epoll_wait` each; what it says leaves through a second ring. Time and chance come with the turns. So
 //! every replica's program does the same.
 mod ffi;
+mod fit;
 /// What both sides have in common.
 #[allow(clippy::unreadable_literal)]
 #[path = "generated/rings.rs"]
@@ -12,6 +13,7 @@ pub mod layout;
 mod program;
 mod rings;
 
+pub use fit::{Unfit, fits};
 pub use program::{Program, Started};
 pub use rings::{Broken, Endpoint, Event, Refusal, Rings, Said, Sizes, Start};
 

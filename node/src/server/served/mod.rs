@@ -5,6 +5,7 @@ mod gateway;
 pub mod profiles;
 mod program;
 mod saved;
+pub mod trial;
 
 use self::batches::Batches;
 use self::gateway::{Clients, GatewayCounters};
@@ -17,14 +18,14 @@ use super::random::random_number;
 use super::route_outcome::RouteOutcome;
 use super::service::Service;
 use super::{TOKEN_DATAGRAMS, clock};
-use crate::options::{Refused, ServerOptions};
+use crate::options::{Refused, ServedOptions, ServerOptions};
 use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use quorumwire_control::Now;
 use quorumwire_group as group;
 use quorumwire_interfaces::{CounterSink, Executed, ReplicaId};
-use quorumwire_interpose::Said;
+use quorumwire_interpose::{Said, fits};
 use quorumwire_kv::QueryForm;
 use quorumwire_replay::{Answer, Command, Gateway, Replay};
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Folder of the program's files, in the replica's.
@@ -225,26 +226,39 @@ pub fn check(options: &mut ServerOptions) -> anyhow::Result<()> {
             "a loopback address; --insecure lets anybody who reaches it speak with the program";
         return Err(Refused::flag("publish", format!("{port}={at}"), allowed).into());
     }
+    check_file(served)
+}
+
+/// Looks for the program's file, and at it.
+fn check_file(served: &mut ServedOptions) -> anyhow::Result<()> {
     let file = served.command.first_mut().context("no program is named")?;
-    let found = which(file, std::env::var_os("PATH").as_deref());
-    *file = found.context("option COMMAND")?;
+    let (found, whole) =
+        which(file, std::env::var_os("PATH").as_deref()).context("option COMMAND")?;
+    if let Err(unfit) = fits(&whole) {
+        let allowed = format!("a program that can be served; {unfit}");
+        let refused = Refused::flag("COMMAND", file.to_string_lossy(), allowed);
+        return Err(refused).context("option COMMAND");
+    }
+    *file = found;
     Ok(())
 }
 
-/// What is to be started: by a name to be looked for in `path`, or else from this process's folder.
-fn which(file: &OsStr, path: Option<&OsStr>) -> Result<OsString, Refused> {
+/// What is to be started, by a name to be looked for in `path` or else from this process's folder; its file.
+fn which(file: &OsStr, path: Option<&OsStr>) -> Result<(OsString, PathBuf), Refused> {
     let is_program = |file: &Path| {
         let about = fs::metadata(file);
         about.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     };
     let is_name = Path::new(file).components().count() == 1 && !file.as_bytes().contains(&b'/');
     let found = if is_name {
-        let mut folders = std::env::split_paths(path.unwrap_or_default());
-        let is_there = folders.any(|folder| is_program(&folder.join(file)));
-        is_there.then(|| file.to_owned())
+        let folders = std::env::split_paths(path.unwrap_or_default());
+        let mut files = folders.map(|folder| folder.join(file));
+        let whole = files.find(|it| is_program(it));
+        whole.map(|whole| (file.to_owned(), whole))
     } else {
         let whole = std::path::absolute(file).ok();
-        whole.filter(|it| is_program(it)).map(Into::into)
+        let whole = whole.filter(|it| is_program(it));
+        whole.map(|whole| (whole.clone().into(), whole))
     };
     found.ok_or_else(|| {
         let allowed = "a program's file, or a name that is found in PATH";
@@ -591,8 +605,11 @@ mod tests {
         let refused = which(name, path).unwrap_err();
         assert_eq!(refused.option, "COMMAND", "nobody may start it");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).unwrap();
-        assert_eq!(which(name, path), Ok(name.to_owned()));
-        assert_eq!(which(file.as_os_str(), None), Ok(file.clone().into()));
+        assert_eq!(which(name, path), Ok((name.to_owned(), file.clone())));
+        assert_eq!(
+            which(file.as_os_str(), None),
+            Ok((file.clone().into(), file.clone()))
+        );
         for missing in ["another", "./program", ""] {
             assert!(which(OsStr::new(missing), path).is_err(), "{missing}");
         }

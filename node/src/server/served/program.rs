@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// By how much the program's time goes on at each look at a clock, in nanoseconds.
-const STEP_NS: u64 = 1000;
+pub const STEP_NS: u64 = 1000;
 const MILLISECOND_NS: u64 = 1_000_000;
 /// How long a program may take to save itself and end.
 const SAVE_TIME_MAX: Duration = Duration::from_mins(10);
