@@ -26,6 +26,8 @@ const REFUSALS: [&str; 6] = [
     "ERR not executed",
 ];
 
+/// The token of an item of which it is not known whether it is the one that is watched.
+pub const UNKNOWN_WATCHED: u64 = u64::MAX;
 /// What a transaction says whose key had changed since it was watched, which may have been before it was
 /// read.
 pub const CHANGED: &str = "CHANGED";
@@ -67,17 +69,25 @@ impl RedisClient {
         })
     }
 
-    /// Reads a key that a transaction will depend on.
+    /// Reads a key that a transaction will depend on. `WATCH` does not tell a key that is not there from one
+    /// that was made and removed since (docs/compatibility.md). Values are written once, so a key that has
+    /// the same one before and after had it meanwhile, and that is what is watched; else it is not known
+    /// what is ([`UNKNOWN_WATCHED`]).
     fn watch(&mut self, key: &str) -> Outcome<Option<Item>> {
+        let before = match self.get(key) {
+            Outcome::Done(before) => before,
+            Outcome::Refused(reason) | Outcome::Unknown(reason) => return Outcome::Refused(reason),
+        };
         let value = self.ask(&[&["WATCH", key], &["GET", key]], |reply| match reply {
             Reply::Bulk(value) => Some(value),
             Reply::Simple(_) | Reply::Integer(_) | Reply::Array(_) | Reply::Error(_) => None,
         });
         value.map(|value| {
+            let is_known = value == before;
             value.map(|value| Item {
                 key: key.into(),
                 value,
-                token: 0, // the connection remembers what it watches
+                token: if is_known { 0 } else { UNKNOWN_WATCHED }, // the connection remembers what it watches
             })
         })
     }

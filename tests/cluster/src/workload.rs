@@ -18,7 +18,7 @@ use crate::cluster::{MEMCACHED_PORT, REDIS_PORT, REQUEST_TIMEOUT, SETTLE_DEADLIN
 use crate::datagrams::Datagrams;
 use crate::history::{Answer, Call, Operation, Recorder};
 use crate::linearizability::{self, Checked};
-use crate::redis_client::{CHANGED, Connection, RedisClient};
+use crate::redis_client::{CHANGED, Connection, RedisClient, UNKNOWN_WATCHED};
 
 /// A run with fewer answered operations a second proves nothing.
 pub const RATE_PER_SECOND_MIN: f64 = 200.0;
@@ -660,7 +660,7 @@ impl Worker {
         });
         self.recorder
             .answered(open, Answer::Value(found.map(|(value, _)| value)));
-        let Some((expected, token)) = found else {
+        let Some((expected, token)) = found.filter(|(_, token)| *token != UNKNOWN_WATCHED) else {
             return true;
         };
         let new = self.fresh_value();
