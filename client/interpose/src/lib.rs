@@ -15,7 +15,7 @@ mod rings;
 
 pub use fit::{Unfit, fits};
 pub use program::{Program, Started};
-pub use rings::{Broken, Endpoint, Event, Refusal, Rings, Said, Sizes, Start};
+pub use rings::{Broken, Endpoint, Refusal, Rings, Said, Sizes, Start};
 
 /// The preloaded library.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libquorumwire-interpose.so"));

@@ -13,6 +13,7 @@ use crate::layout::{
     SAID_SHUT, SAID_UNLISTEN, TURN_BYTES, WHY_BROKEN_RING, WHY_CALL, WHY_CHILDREN, WHY_INHERITED,
     WHY_NONE, WHY_OUT_OF_MEMORY, WHY_SECOND_READER,
 };
+use quorumwire_replay::TurnEvent;
 use rustix::event::EventfdFlags;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -53,66 +54,26 @@ pub struct Start {
 /// An address and a port, as the program sees it.
 pub type Endpoint = SocketAddr;
 
-/// What the program is given, in a turn.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Event<'a> {
-    /// A client has connected.
-    Accept {
-        /// The connection's number; none has had it before.
-        connection: u64,
-        /// Where the client is.
-        peer: Endpoint,
-        /// Where it connected to.
-        own: Endpoint,
-    },
-    /// Bytes of a client.
-    Data {
-        /// Of whom.
-        connection: u64,
-        /// What.
-        bytes: &'a [u8],
-    },
-    /// A client sends no more.
-    End {
-        /// Who.
-        connection: u64,
-    },
-    /// A client's connection is gone.
-    Reset {
-        /// Whose.
-        connection: u64,
-    },
-    /// A datagram, at most [`Event::DATAGRAM_BYTES_MAX`] long.
-    Datagram {
-        /// Where the client is.
-        peer: Endpoint,
-        /// Where it was sent to.
-        own: Endpoint,
-        /// What.
-        bytes: &'a [u8],
-    },
-    /// A signal, as if somebody had sent it.
-    Signal {
-        /// Which.
-        number: u8,
-    },
+/// Bytes that an event takes in the ring, at most.
+const fn ring_bytes(event: &TurnEvent<'_>) -> usize {
+    match event {
+        TurnEvent::Accept { .. } => RECORD_BYTES + ACCEPT_BYTES,
+        TurnEvent::Data { bytes, .. } => {
+            (bytes.len() / RECORD_BYTES_MAX + 1) * (RECORD_BYTES + 8) + bytes.len()
+        }
+        TurnEvent::End { .. } | TurnEvent::Reset { .. } => RECORD_BYTES,
+        TurnEvent::Datagram { bytes, .. } => RECORD_BYTES + ACCEPT_BYTES + bytes.len() + 8,
+    }
 }
 
-impl Event<'_> {
-    /// The longest datagram.
-    pub const DATAGRAM_BYTES_MAX: usize = RECORD_BYTES_MAX - ACCEPT_BYTES;
-
-    /// Bytes that it takes in the ring, at most.
-    #[must_use]
-    pub const fn ring_bytes(&self) -> usize {
-        match self {
-            Self::Accept { .. } => RECORD_BYTES + ACCEPT_BYTES,
-            Self::Data { bytes, .. } => {
-                (bytes.len() / RECORD_BYTES_MAX + 1) * (RECORD_BYTES + 8) + bytes.len()
-            }
-            Self::End { .. } | Self::Reset { .. } | Self::Signal { .. } => RECORD_BYTES,
-            Self::Datagram { bytes, .. } => RECORD_BYTES + ACCEPT_BYTES + bytes.len() + 8,
-        }
+/// How many records it is.
+const fn records(event: &TurnEvent<'_>) -> usize {
+    match event {
+        TurnEvent::Data { bytes, .. } => bytes.len().div_ceil(RECORD_BYTES_MAX),
+        TurnEvent::Accept { .. }
+        | TurnEvent::End { .. }
+        | TurnEvent::Reset { .. }
+        | TurnEvent::Datagram { .. } => 1,
     }
 }
 
@@ -310,39 +271,52 @@ impl Rings {
         number: u64,
         log_time_ns: u64,
         wall_ns: u64,
-        events: &[Event<'_>],
+        events: &[TurnEvent<'_>],
     ) -> bool {
-        let bytes: usize = events.iter().map(Event::ring_bytes).sum();
+        let bytes: usize = events.iter().map(ring_bytes).sum();
         if bytes > self.turn_bytes_max() || !self.has_room() {
             return false;
         }
-        let pieces = |event: &Event<'_>| match event {
-            Event::Data { bytes, .. } => bytes.len().div_ceil(RECORD_BYTES_MAX),
-            Event::Accept { .. }
-            | Event::End { .. }
-            | Event::Reset { .. }
-            | Event::Datagram { .. }
-            | Event::Signal { .. } => 1,
-        };
-        let count: usize = events.iter().map(pieces).sum();
+        let count: usize = events.iter().map(records).sum();
+        self.begin_turn(number, (log_time_ns, wall_ns), count);
+        for event in events {
+            self.put_event(event, number);
+        }
+        self.end_turn();
+        true
+    }
+
+    /// Gives it a turn in which it gets a signal, as if somebody had sent it.
+    pub fn give_signal(&mut self, number: u64, log_time_ns: u64, wall_ns: u64, signal: u8) -> bool {
+        if !self.has_room() {
+            return false;
+        }
+        self.begin_turn(number, (log_time_ns, wall_ns), 1);
+        self.put(GIVEN_SIGNAL, u64::from(signal), number, &[]);
+        self.end_turn();
+        true
+    }
+
+    /// `count`: the records that follow.
+    fn begin_turn(&mut self, number: u64, (log_time_ns, wall_ns): (u64, u64), count: usize) {
         let mut body = Vec::with_capacity(TURN_BYTES);
         body.extend_from_slice(&log_time_ns.to_ne_bytes());
         body.extend_from_slice(&wall_ns.to_ne_bytes());
         body.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_ne_bytes());
         body.extend_from_slice(&0_u32.to_ne_bytes());
         self.put(GIVEN_TURN, 0, number, &[&body]);
-        for event in events {
-            self.put_event(event, number);
-        }
+    }
+
+    /// Shows it to the program.
+    fn end_turn(&self) {
         self.memory.store(CONTROL_GIVEN_HEAD_AT, self.given_head);
         if self.memory.load_half(CONTROL_PROGRAM_SLEEPS_AT) == 1 {
             self.memory.store_half(CONTROL_PROGRAM_SLEEPS_AT, 0);
             self.ring_program();
         }
-        true
     }
 
-    fn put_event(&mut self, event: &Event<'_>, number: u64) {
+    fn put_event(&mut self, event: &TurnEvent<'_>, number: u64) {
         let ends = |peer, own| {
             let mut ends = Vec::with_capacity(ACCEPT_BYTES);
             put_endpoint(&mut ends, peer);
@@ -350,22 +324,19 @@ impl Rings {
             ends
         };
         match *event {
-            Event::Accept {
+            TurnEvent::Accept {
                 connection,
                 peer,
                 own,
             } => self.put(GIVEN_ACCEPT, connection, number, &[&ends(peer, own)]),
-            Event::Data { connection, bytes } => {
+            TurnEvent::Data { connection, bytes } => {
                 for piece in bytes.chunks(RECORD_BYTES_MAX) {
                     self.put(GIVEN_DATA, connection, number, &[piece]);
                 }
             }
-            Event::End { connection } => self.put(GIVEN_END, connection, number, &[]),
-            Event::Reset { connection } => self.put(GIVEN_RESET, connection, number, &[]),
-            Event::Signal { number: signal } => {
-                self.put(GIVEN_SIGNAL, u64::from(signal), number, &[]);
-            }
-            Event::Datagram { peer, own, bytes } => {
+            TurnEvent::End { connection } => self.put(GIVEN_END, connection, number, &[]),
+            TurnEvent::Reset { connection } => self.put(GIVEN_RESET, connection, number, &[]),
+            TurnEvent::Datagram { peer, own, bytes } => {
                 self.put(GIVEN_DATAGRAM, 0, number, &[&ends(peer, own), bytes]);
             }
         }

@@ -1,5 +1,6 @@
 //! Real servers, served: what clients send comes through the rings, and nothing else does.
-use quorumwire_interpose::{Event, Program, Rings, Said, Sizes, Start, Started};
+use quorumwire_interpose::{Program, Rings, Said, Sizes, Start, Started};
+use quorumwire_replay::TurnEvent;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -88,7 +89,7 @@ impl Served {
         }
     }
 
-    fn give(&mut self, events: &[Event<'_>]) {
+    fn give(&mut self, events: &[TurnEvent<'_>]) {
         self.turn += 1;
         self.log_time_ns += 10 * MILLISECOND;
         let wall_ns = self.log_time_ns + 1_699_000_000_000 * MILLISECOND;
@@ -103,7 +104,7 @@ impl Served {
             .parse()
             .expect("an address");
         let own = format!("127.0.0.1:{port}").parse().expect("an address");
-        self.give(&[Event::Accept {
+        self.give(&[TurnEvent::Accept {
             connection,
             peer,
             own,
@@ -111,7 +112,7 @@ impl Served {
     }
 
     fn ask(&mut self, connection: u64, bytes: &[u8]) {
-        self.give(&[Event::Data { connection, bytes }]);
+        self.give(&[TurnEvent::Data { connection, bytes }]);
     }
 
     fn answer(&mut self, connection: u64, answer: &str) {
@@ -145,7 +146,7 @@ fn redis_is_served() {
         b"GET key\r\nEVAL \"return redis.call('incr', KEYS[1])\" 1 n\r\n",
     );
     redis.answer(2, "$-1\r\n:1\r\n");
-    redis.give(&[Event::End { connection: 1 }]);
+    redis.give(&[TurnEvent::End { connection: 1 }]);
     redis.until("its end", |it| it.closed.contains(&1));
 }
 

@@ -3,7 +3,7 @@ use super::saved::{SavedFolder, empty};
 use crate::options::ServedOptions;
 use anyhow::Context as _;
 use quorumwire_interfaces::LogTime;
-use quorumwire_interpose::{Event, Program, Rings, Sizes, Start, Started};
+use quorumwire_interpose::{Program, Rings, Sizes, Start, Started};
 use quorumwire_replay::{self as replay, Beginning, Turn, TurnEvent};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
@@ -227,13 +227,25 @@ impl Running {
         Ok(())
     }
 
-    fn give(&mut self, turn: Given, events: &[Event<'_>]) -> anyhow::Result<()> {
+    fn give(&mut self, turn: Given, events: &[TurnEvent<'_>]) -> anyhow::Result<()> {
         let Given {
             number,
             log_time_ns,
             wall_ns,
         } = turn;
         let is_given = self.rings.give(number, log_time_ns, wall_ns, events);
+        anyhow::ensure!(is_given, "turn {number} does not fit the program's ring");
+        Ok(())
+    }
+
+    /// Gives it a turn in which it gets this signal.
+    fn signal(&mut self, turn: Given, signal: u8) -> anyhow::Result<()> {
+        let Given {
+            number,
+            log_time_ns,
+            wall_ns,
+        } = turn;
+        let is_given = self.rings.give_signal(number, log_time_ns, wall_ns, signal);
         anyhow::ensure!(is_given, "turn {number} does not fit the program's ring");
         Ok(())
     }
@@ -304,7 +316,7 @@ impl replay::Program for Serving {
             program = running.file,
             "the served program saves itself, to begin anew from that"
         );
-        match running.give(self.last, &[Event::Signal { number: signal }]) {
+        match running.signal(self.last, signal) {
             Ok(()) => {
                 let since = Instant::now();
                 self.meanwhile = Some(Meanwhile::Saves { since });
@@ -317,13 +329,12 @@ impl replay::Program for Serving {
         let Some(running) = &mut self.running else {
             return; // it failed: the server ends
         };
-        let events: Vec<Event<'_>> = turn.events.iter().map(given).collect();
         self.last = Given {
             number: turn.number,
             log_time_ns: turn.log_time.0.saturating_mul(MILLISECOND_NS),
             wall_ns: turn.wall_ms.saturating_mul(MILLISECOND_NS),
         };
-        if let Err(error) = running.give(self.last, &events) {
+        if let Err(error) = running.give(self.last, turn.events) {
             self.failed = Some(error);
         }
     }
@@ -331,23 +342,5 @@ impl replay::Program for Serving {
     fn deadline(&self) -> Option<LogTime> {
         let deadline_ns = self.running.as_ref()?.rings.deadline_ns()?;
         Some(LogTime(deadline_ns.div_ceil(MILLISECOND_NS)))
-    }
-}
-
-const fn given<'a>(event: &TurnEvent<'a>) -> Event<'a> {
-    match *event {
-        TurnEvent::Accept {
-            connection,
-            peer,
-            own,
-        } => Event::Accept {
-            connection,
-            peer,
-            own,
-        },
-        TurnEvent::Data { connection, bytes } => Event::Data { connection, bytes },
-        TurnEvent::End { connection } => Event::End { connection },
-        TurnEvent::Reset { connection } => Event::Reset { connection },
-        TurnEvent::Datagram { peer, own, bytes } => Event::Datagram { peer, own, bytes },
     }
 }
