@@ -114,6 +114,7 @@ impl Service for Served {
     fn begin(server: &mut Server) {
         let program = server.core.service.program.take();
         server.begin_from_state(program);
+        server.core.service.told_cut = server.core.service.taken_cut; // there is no client yet
     }
 
     /// The program of the state before is ended, and begins anew from what the snapshot has.
