@@ -23,6 +23,7 @@ use quorumwire_kv::MemoryPolicy;
 use quorumwire_wire::limits::VOTERS_MAX;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,6 +55,35 @@ pub enum LogFormat {
     Json,
 }
 
+/// How clients reach a port of a served program.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Transport {
+    /// By connections.
+    Tcp,
+    /// By datagrams.
+    Udp,
+}
+
+/// Ports that a served program opens.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct ProgramPort {
+    /// Its number.
+    pub number: u16,
+    /// None: for both.
+    pub transport: Option<Transport>,
+}
+
+impl fmt::Display for ProgramPort {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = match self.transport {
+            Some(Transport::Tcp) => "/tcp",
+            Some(Transport::Udp) => "/udp",
+            None => "",
+        };
+        write!(out, "{}{transport}", self.number)
+    }
+}
+
 /// A program that is served: its input is the log.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ServedOptions {
@@ -61,7 +91,7 @@ pub struct ServedOptions {
     pub command: Vec<OsString>,
     /// Where clients connect, by the port at which the program listens; else at the same port, on loopback
     /// unless [`insecure`](ServerOptions::insecure).
-    pub published: BTreeMap<u16, SocketAddr>,
+    pub published: BTreeMap<ProgramPort, SocketAddr>,
     /// The signal upon which the program saves itself in its folder and ends, so that it can begin from
     /// there. None: it cannot, and the whole log is kept.
     pub save_signal: Option<u8>,

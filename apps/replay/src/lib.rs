@@ -6,6 +6,7 @@
 //! and in order, whoever leads and however often it is sent. The program itself is behind [`Program`].
 mod command;
 mod snapshot;
+mod sources;
 mod state;
 #[cfg(test)]
 mod tests;

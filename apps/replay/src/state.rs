@@ -1,6 +1,7 @@
 //! What all replicas know of a served program's clients.
 use crate::command::{Command, Event, Gateway};
 use crate::snapshot::{Snapshot, read_head};
+use crate::sources::AllSources;
 use quorumwire_interfaces::{Application, Applied, Frozen, LogTime};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -196,6 +197,8 @@ pub struct Replay<P: Program> {
     gateways: BTreeMap<u16, KnownGateway>,
     /// By number.
     connections: BTreeMap<u64, ClientOf>,
+    /// Of datagrams.
+    sources: AllSources,
 }
 
 impl<P: Program> Default for Replay<P> {
@@ -212,6 +215,7 @@ impl<P: Program> Default for Replay<P> {
             turn: 0,
             gateways: BTreeMap::new(),
             connections: BTreeMap::new(),
+            sources: AllSources::default(),
         }
     }
 }
@@ -227,6 +231,13 @@ impl<P: Program> Replay<P> {
     #[must_use]
     pub fn client(&self, connection: u64) -> Option<ClientOf> {
         self.connections.get(&connection).copied()
+    }
+
+    /// Through which gateway a datagram leaves that the program sends in this turn from this port of its own:
+    /// the one through which `peer` was heard last. None: it was not, or not for long.
+    #[must_use]
+    pub fn gateway_of(&self, peer: SocketAddr, own_port: u16, turn: u64) -> Option<Gateway> {
+        self.sources.gateway_of(&(peer, own_port), turn)
     }
 
     /// The gateway that this replica has, as the log knows it.
@@ -332,6 +343,7 @@ impl<P: Program> Replay<P> {
         let Some(ended) = self.gateways.remove(&replica) else {
             return;
         };
+        self.sources.end(replica);
         for connection in ended.connections.into_values() {
             self.connections.remove(&connection);
             events.push(TurnEvent::Reset { connection });
@@ -412,7 +424,11 @@ impl<P: Program> Replay<P> {
                 self.connections.remove(&connection);
                 TurnEvent::Reset { connection }
             }
-            Event::Datagram { peer, own, bytes } => TurnEvent::Datagram { peer, own, bytes },
+            Event::Datagram { peer, own, bytes } => {
+                self.sources
+                    .heard((peer, own.port()), gateway, self.turn + 1);
+                TurnEvent::Datagram { peer, own, bytes }
+            }
         })
     }
 }
@@ -491,6 +507,7 @@ impl<P: Program> Application for Replay<P> {
         (self.turn, self.cut, self.bytes_since_cut) = (head.turn, head.cut, 0);
         self.gateways.clear();
         self.connections.clear();
+        self.sources = AllSources::default();
         self.phase = Phase::Saved(P::Saved::read(&self.folder, reader)?);
         Ok(())
     }

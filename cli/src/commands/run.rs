@@ -2,12 +2,11 @@
 use super::server::die_with_parent;
 use crate::flags::ProgramFlags;
 use anyhow::Context as _;
-use quorumwire_node::options::{Refused, ServedOptions, ServerOptions};
+use quorumwire_node::options::{ProgramPort, Refused, ServedOptions, ServerOptions, Transport};
 use quorumwire_node::server::served::profiles::{SAVE_SIGNALS, number_of, profile_of};
 use quorumwire_node::server::served::trial::try_program;
 use quorumwire_node::{logging, server};
 use quorumwire_ops::http::Http;
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -38,10 +37,10 @@ Examples:
 pub struct Arguments {
     #[command(flatten)]
     flags: ProgramFlags,
-    /// Serve a port that the program opens at another address; may be given several times [default: where the
-    /// program listens]
+    /// Serve a port that the program opens, for TCP or UDP, at another address; `PORT/tcp` and `PORT/udp`
+    /// mean that one only. May be given several times [default: where the program listens]
     #[arg(long, value_name = "PORT=IP:PORT", value_parser = published)]
-    publish: Vec<(u16, SocketAddr)>,
+    publish: Vec<(ProgramPort, SocketAddr)>,
     /// The signal upon which the program saves itself in its folder and ends, to begin again from there;
     /// `none`: it cannot, and the whole log is kept [default: TERM for redis-server, valkey-server and
     /// mosquitto, or none]
@@ -87,14 +86,20 @@ fn save_signal(text: &str) -> Result<SaveSignal, String> {
         })
 }
 
-fn published(text: &str) -> Result<(u16, SocketAddr), String> {
+fn published(text: &str) -> Result<(ProgramPort, SocketAddr), String> {
     let parsed = text.split_once('=').and_then(|(port, at)| {
-        let port = port.parse().ok().filter(|port| *port != 0)?;
-        Some((port, at.parse().ok()?))
+        let (number, transport) = match port.split_once('/') {
+            None => (port, None),
+            Some((number, "tcp")) => (number, Some(Transport::Tcp)),
+            Some((number, "udp")) => (number, Some(Transport::Udp)),
+            Some(_) => return None,
+        };
+        let number = number.parse().ok().filter(|number| *number != 0)?;
+        Some((ProgramPort { number, transport }, at.parse().ok()?))
     });
     parsed.ok_or_else(|| {
         "allowed: PORT=IP:PORT, the port that the program opens (1 to 65535) and where clients connect instead, \
-         such as 6379=127.0.0.1:6380"
+         such as 6379=127.0.0.1:6380; PORT/tcp or PORT/udp for one of the two only"
             .to_owned()
     })
 }
@@ -132,11 +137,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// Says what is known of the program, and tries it.
 fn check(served: &ServedOptions) -> anyhow::Result<ExitCode> {
     let tried = try_program(served).context("run --check")?;
-    let at = |addresses: &BTreeSet<SocketAddr>| {
-        let words: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        words.join(", ")
-    };
-    outln!("it can be served: it listens at {}", at(&tried.listens))?;
+    let tcp = tried.listens.iter().map(ToString::to_string);
+    let udp = tried.datagrams.iter().map(|at| format!("{at} (UDP)"));
+    let listens: Vec<String> = tcp.chain(udp).collect();
+    outln!("it can be served: it listens at {}", listens.join(", "))?;
     match served.save_signal {
         Some(number) => outln!("it saves itself upon signal {number}, so the log stays short")?,
         None => outln!(
@@ -148,12 +152,22 @@ fn check(served: &ServedOptions) -> anyhow::Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use super::published;
+    use super::{ProgramPort, Transport, published};
 
     #[test]
     fn where_a_port_is_published_says_both_ends() {
         let at = "127.0.0.1:6380".parse().unwrap();
-        assert_eq!(published("6379=127.0.0.1:6380"), Ok((6379, at)));
+        for (text, transport) in [
+            ("6379=127.0.0.1:6380", None),
+            ("6379/tcp=127.0.0.1:6380", Some(Transport::Tcp)),
+            ("6379/udp=127.0.0.1:6380", Some(Transport::Udp)),
+        ] {
+            let port = ProgramPort {
+                number: 6379,
+                transport,
+            };
+            assert_eq!(published(text), Ok((port, at)));
+        }
         for wrong in [
             "abc",
             "6379",
@@ -161,6 +175,9 @@ mod tests {
             "70000=127.0.0.1:1",
             "6379=:1",
             "=1.2.3.4:5",
+            "53/sctp=127.0.0.1:1",
+            "53/=127.0.0.1:1",
+            "0/udp=127.0.0.1:1",
         ] {
             let said = published(wrong).unwrap_err();
             assert!(said.starts_with("allowed: PORT=IP:PORT"), "{wrong}: {said}");

@@ -8,11 +8,15 @@
 /* The first number of the page of control. */
 #define QW_RINGS_MAGIC 1364677200
 /* Of all that stands here. */
-#define QW_RINGS_VERSION 2
+#define QW_RINGS_VERSION 3
 /* The page of control; the ring of what the program is given begins there. */
 #define QW_PAGE_BYTES 4096
-/* Most bytes behind a record's head. What is longer is several records. */
-#define QW_RECORD_BYTES_MAX 65536
+/* Most bytes behind a record's head: the longest datagram, and from where to where. What is
+ * longer is several records. */
+#define QW_RECORD_BYTES_MAX 65600
+/* Bytes of datagrams that a program may leave unread at one of its sockets, as with the
+ * kernel's. More are lost. */
+#define QW_DATAGRAMS_BYTES_MAX 212992
 /* How often the program looks at an empty ring before it sleeps. */
 #define QW_SPINS_MAX 200
 /* Waits in a row that may not last and find nothing: the next one takes a turn. */
@@ -192,8 +196,10 @@ struct qw_control {
 	__u64 outbound;
 	/* The program: bytes written. */
 	__u64 said_head;
+	/* The program: datagrams that it had no room for. */
+	__u64 lost_datagrams;
 	/* Zero. */
-	__u64 reserved6[7];
+	__u64 reserved6[6];
 	/* The replica: bytes taken. */
 	__u64 said_tail;
 	/* The replica: 1: it is to be woken. */
@@ -227,7 +233,8 @@ _Static_assert(__builtin_offsetof(struct qw_control, outbound_port) == 236, "out
 _Static_assert(__builtin_offsetof(struct qw_control, detail) == 240, "detail is at 240");
 _Static_assert(__builtin_offsetof(struct qw_control, outbound) == 248, "outbound is at 248");
 _Static_assert(__builtin_offsetof(struct qw_control, said_head) == 256, "said_head is at 256");
-_Static_assert(__builtin_offsetof(struct qw_control, reserved6) == 264, "reserved6 is at 264");
+_Static_assert(__builtin_offsetof(struct qw_control, lost_datagrams) == 264, "lost_datagrams is at 264");
+_Static_assert(__builtin_offsetof(struct qw_control, reserved6) == 272, "reserved6 is at 272");
 _Static_assert(__builtin_offsetof(struct qw_control, said_tail) == 320, "said_tail is at 320");
 _Static_assert(__builtin_offsetof(struct qw_control, replica_sleeps) == 328, "replica_sleeps is at 328");
 _Static_assert(__builtin_offsetof(struct qw_control, reserved7) == 332, "reserved7 is at 332");

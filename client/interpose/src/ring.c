@@ -125,6 +125,10 @@ static void take_datagram(const struct qw_record *record)
 	packet.peer = accept->peer;
 	packet.own = accept->own;
 	packet.bytes = record->bytes - (uint32_t)sizeof(*accept);
+	if (object->end - object->at + sizeof(packet) + packet.bytes > QW_DATAGRAMS_BYTES_MAX) {
+		__atomic_add_fetch(&qw.control->lost_datagrams, 1, __ATOMIC_RELAXED);
+		return;
+	}
 	keep(object, &packet, sizeof(packet));
 	keep(object, accept + 1, packet.bytes);
 	qw_has_news(object);

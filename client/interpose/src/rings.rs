@@ -2,8 +2,8 @@
 use crate::ffi::Memory;
 use crate::layout::{
     ACCEPT_BYTES, CONTROL_DEADLINE_NS_AT, CONTROL_DETAIL_AT, CONTROL_GIVEN_BYTES_AT,
-    CONTROL_GIVEN_HEAD_AT, CONTROL_GIVEN_TAIL_AT, CONTROL_KEY_AT, CONTROL_MAGIC_AT,
-    CONTROL_OUTBOUND_AT, CONTROL_OUTBOUND_PORT_AT, CONTROL_PROGRAM_SLEEPS_AT,
+    CONTROL_GIVEN_HEAD_AT, CONTROL_GIVEN_TAIL_AT, CONTROL_KEY_AT, CONTROL_LOST_DATAGRAMS_AT,
+    CONTROL_MAGIC_AT, CONTROL_OUTBOUND_AT, CONTROL_OUTBOUND_PORT_AT, CONTROL_PROGRAM_SLEEPS_AT,
     CONTROL_REPLICA_SLEEPS_AT, CONTROL_SAID_BYTES_AT, CONTROL_SAID_HEAD_AT, CONTROL_SAID_TAIL_AT,
     CONTROL_START_LOG_TIME_NS_AT, CONTROL_START_WALL_NS_AT, CONTROL_STEP_NS_AT,
     CONTROL_TURN_DONE_AT, CONTROL_UNREAD_BYTES_AT, CONTROL_VERSION_AT, CONTROL_WHY_AT,
@@ -20,7 +20,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use thiserror::Error;
 
-/// How long the rings are, in bytes: powers of two, 256 KiB to 4 GiB.
+/// How long the rings are, in bytes: powers of two, 512 KiB to 4 GiB.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Of what the program is given.
@@ -203,7 +203,7 @@ impl Rings {
             bytes.is_power_of_two() && (4 * RECORD_BYTES_MAX..=1 << 32).contains(&bytes)
         };
         if !is_size(sizes.given) || !is_size(sizes.said) {
-            let text = "a ring is a power of two, 256 KiB to 4 GiB";
+            let text = "a ring is a power of two, 512 KiB to 4 GiB";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let memory = Memory::new("quorumwire-rings", PAGE_BYTES + sizes.given + sizes.said)?;
@@ -464,6 +464,12 @@ impl Rings {
     #[must_use]
     pub fn unread_bytes(&self) -> u64 {
         self.memory.load(CONTROL_UNREAD_BYTES_AT)
+    }
+
+    /// Datagrams of clients that it had no room for.
+    #[must_use]
+    pub fn lost_datagrams(&self) -> u64 {
+        self.memory.load(CONTROL_LOST_DATAGRAMS_AT)
     }
 
     /// How often it wanted to connect to another server, and at which port the last time. It was told that

@@ -291,6 +291,12 @@ static ssize_t write_stream(struct qw_object *object, const struct iovec *parts,
 }
 
 #define DATAGRAM_PARTS_MAX 64
+/* What the kernel takes: 65,535 without the headers. */
+#define DATAGRAM_BYTES_MAX_IPV4 65507
+#define DATAGRAM_BYTES_MAX_IPV6 65527
+
+_Static_assert(DATAGRAM_BYTES_MAX_IPV6 + sizeof(struct qw_accept) <= QW_RECORD_BYTES_MAX,
+	       "a record holds any datagram");
 
 static ssize_t write_datagram(struct qw_object *object, const struct msghdr *message)
 {
@@ -301,7 +307,8 @@ static ssize_t write_datagram(struct qw_object *object, const struct msghdr *mes
 	qw_enter();
 	if (!message->msg_name || !qw_is_ours(message->msg_name, message->msg_namelen, &ends.peer))
 		return fail(EDESTADDRREQ);
-	if (bytes > QW_RECORD_BYTES_MAX - sizeof(ends) || message->msg_iovlen > DATAGRAM_PARTS_MAX)
+	if (bytes > (ends.own.is_ipv6 ? DATAGRAM_BYTES_MAX_IPV6 : DATAGRAM_BYTES_MAX_IPV4) ||
+	    message->msg_iovlen > DATAGRAM_PARTS_MAX)
 		return fail(EMSGSIZE);
 	for (size_t part = 0; part < message->msg_iovlen; part++)
 		parts[part + 1] = message->msg_iov[part];

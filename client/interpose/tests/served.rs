@@ -19,6 +19,7 @@ struct Served {
     listens: Vec<SocketAddr>,
     said: BTreeMap<u64, Vec<u8>>,
     closed: Vec<u64>,
+    datagrams: Vec<(SocketAddr, String)>,
     _folder: tempfile::TempDir,
 }
 
@@ -38,7 +39,7 @@ impl Served {
             key: [7; 32],
         };
         let sizes = Sizes {
-            given: 1 << 20,
+            given: 2 << 20,
             said: 1 << 20,
         };
         let rings = Rings::new(sizes, &start).expect("memory");
@@ -54,6 +55,7 @@ impl Served {
             listens: Vec::new(),
             said: BTreeMap::new(),
             closed: Vec::new(),
+            datagrams: Vec::new(),
             _folder: folder,
         }
     }
@@ -82,7 +84,11 @@ impl Served {
                     }
                     Said::Listen { at, .. } => self.listens.push(at),
                     Said::Close { connection } => self.closed.push(connection),
-                    Said::Shut { .. } | Said::Unlisten { .. } | Said::Datagram { .. } => {}
+                    Said::Datagram { peer, bytes, .. } => {
+                        let text = String::from_utf8_lossy(bytes).into_owned();
+                        self.datagrams.push((peer, text));
+                    }
+                    Said::Shut { .. } | Said::Unlisten { .. } => {}
                 }
             }
             std::thread::yield_now();
@@ -224,4 +230,36 @@ fn redis_that_is_to_save_in_the_background_says_that_it_cannot() {
     redis.until("answers", |it| {
         it.said.get(&1).is_some_and(|it| it.ends_with(b"\n"))
     });
+}
+
+#[test]
+fn datagrams_are_served_up_to_the_longest_and_those_without_room_are_lost() {
+    const LONGEST: usize = 65_507;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = compiled(folder.path(), "counts");
+    let mut counts = Served::start(&file, &["5353"]);
+    counts.until("a port", |it| !it.listens.is_empty());
+    let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+    let long = vec![7; LONGEST];
+    let datagram = |peer, bytes| TurnEvent::Datagram {
+        peer: at(peer),
+        own: at(5353),
+        bytes,
+    };
+    counts.give(&[datagram(1000, b""), datagram(1001, &long)]);
+    counts.until("answers", |it| it.datagrams.len() == 2);
+    let [(first, empty), (second, longest)] = &counts.datagrams[..] else {
+        panic!("two answers");
+    };
+    assert_eq!((*first, *second), (at(1000), at(1001)));
+    assert!(empty.starts_with("1 0 "), "{empty}");
+    assert!(longest.starts_with(&format!("2 {LONGEST} ")), "{longest}");
+    counts.datagrams.clear();
+    // The fourth has no room in one turn.
+    counts.give(&[1, 2, 3, 4].map(|peer| datagram(peer, &long)));
+    counts.give(&[datagram(5, b"x")]);
+    counts.until("answers", |it| it.datagrams.len() == 4);
+    let peers: Vec<u16> = counts.datagrams.iter().map(|(it, _)| it.port()).collect();
+    assert_eq!(peers, [1, 2, 3, 5]);
+    assert_eq!(counts.rings.lost_datagrams(), 1);
 }

@@ -38,6 +38,7 @@ mod redis;
 mod redis_tools;
 mod redis_words;
 mod refusals;
+mod served_datagrams;
 mod served_programs;
 mod slow_followers;
 mod standstill;

@@ -3,11 +3,15 @@
 /// The first number of the page of control.
 pub const RINGS_MAGIC: u32 = 1364677200;
 /// Of all that stands here.
-pub const RINGS_VERSION: u32 = 2;
+pub const RINGS_VERSION: u32 = 3;
 /// The page of control; the ring of what the program is given begins there.
 pub const PAGE_BYTES: usize = 4096;
-/// Most bytes behind a record's head. What is longer is several records.
-pub const RECORD_BYTES_MAX: usize = 65536;
+/// Most bytes behind a record's head: the longest datagram, and from where to where. What is longer
+/// is several records.
+pub const RECORD_BYTES_MAX: usize = 65600;
+/// Bytes of datagrams that a program may leave unread at one of its sockets, as with the kernel's.
+/// More are lost.
+pub const DATAGRAMS_BYTES_MAX: usize = 212992;
 /// How often the program looks at an empty ring before it sleeps.
 pub const SPINS_MAX: usize = 200;
 /// Waits in a row that may not last and find nothing: the next one takes a turn.
@@ -153,8 +157,10 @@ pub const CONTROL_DETAIL_AT: usize = 240;
 pub const CONTROL_OUTBOUND_AT: usize = 248;
 /// Where `said_head` stands in `control`.
 pub const CONTROL_SAID_HEAD_AT: usize = 256;
+/// Where `lost_datagrams` stands in `control`.
+pub const CONTROL_LOST_DATAGRAMS_AT: usize = 264;
 /// Where `reserved6` stands in `control`.
-pub const CONTROL_RESERVED6_AT: usize = 264;
+pub const CONTROL_RESERVED6_AT: usize = 272;
 /// Where `said_tail` stands in `control`.
 pub const CONTROL_SAID_TAIL_AT: usize = 320;
 /// Where `replica_sleeps` stands in `control`.

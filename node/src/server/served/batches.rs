@@ -4,7 +4,7 @@
 use quorumwire_control::Now;
 use quorumwire_replay::{Answer, Command, EVENTS_MAX, Event, Gateway};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// Batches on their way at once; meanwhile what clients send gathers.
@@ -13,6 +13,9 @@ const ON_THEIR_WAY_MAX: usize = 8;
 const BATCH_BYTES: usize = 64 << 10;
 /// The same of one client, so that there is room for others.
 const BATCH_BYTES_OF_ONE: usize = BATCH_BYTES / 2;
+/// The same of all datagrams, and of those from one place. What has no room is lost.
+const BATCH_BYTES_OF_DATAGRAMS: usize = BATCH_BYTES / 2;
+const BATCH_BYTES_OF_DATAGRAMS_OF_ONE: usize = BATCH_BYTES_OF_DATAGRAMS / 2;
 /// Before a batch is sent again of which nobody knows what became; twice as long each time, up to the most.
 /// It may be in the log already, and stands there twice then.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -36,15 +39,47 @@ pub enum Done {
     Reset {
         client: u32,
     },
+    Datagram {
+        peer: SocketAddr,
+        own: SocketAddr,
+        bytes: Vec<u8>,
+    },
+}
+
+/// Who shares room with others. Whoever has one address can send datagrams from all its ports, and in IPv6
+/// has 2^64 addresses.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Sharer {
+    Client(u32),
+    Place(IpAddr),
+}
+
+impl Sharer {
+    fn at(ip: IpAddr) -> Self {
+        Self::Place(match ip {
+            IpAddr::V4(_) => ip,
+            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
+        })
+    }
+}
+
+/// Why a datagram is lost.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NoRoom {
+    /// Too many of all wait.
+    ForAny,
+    /// Too many from where it came.
+    ForThis,
 }
 
 impl Done {
-    const fn client(&self) -> u32 {
+    fn sharer(&self) -> Sharer {
         match self {
             Self::Accept { client, .. }
             | Self::Data { client, .. }
             | Self::End { client }
-            | Self::Reset { client } => *client,
+            | Self::Reset { client } => Sharer::Client(*client),
+            Self::Datagram { peer, .. } => Sharer::at(peer.ip()),
         }
     }
 
@@ -61,6 +96,11 @@ impl Done {
             },
             Self::End { client } => Event::End { client: *client },
             Self::Reset { client } => Event::Reset { client: *client },
+            Self::Datagram { peer, own, bytes } => Event::Datagram {
+                peer: *peer,
+                own: *own,
+                bytes,
+            },
         }
     }
 }
@@ -82,7 +122,9 @@ pub struct Batches {
     gathered: VecDeque<Done>,
     gathered_bytes: usize,
     /// Of that, by client.
-    gathered_of: BTreeMap<u32, usize>,
+    gathered_of: BTreeMap<Sharer, usize>,
+    /// Of that, of datagrams.
+    datagram_bytes: usize,
     /// The log misses this one, which is on its way. Until something is heard of it, nothing follows.
     gap: Option<u64>,
     /// Nothing is sent before.
@@ -101,6 +143,7 @@ impl Batches {
             gathered: VecDeque::new(),
             gathered_bytes: 0,
             gathered_of: BTreeMap::new(),
+            datagram_bytes: 0,
             gap: None,
             not_before: Now(Duration::ZERO),
             pauses: 0,
@@ -122,19 +165,34 @@ impl Batches {
     pub fn add(&mut self, done: Done) {
         let bytes = done.event().encoded_bytes();
         self.gathered_bytes += bytes;
-        *self.gathered_of.entry(done.client()).or_default() += bytes;
+        *self.gathered_of.entry(done.sharer()).or_default() += bytes;
+        if matches!(done, Done::Datagram { .. }) {
+            self.datagram_bytes += bytes;
+        }
         self.gathered.push_back(done);
     }
 
-    /// Whether more may be taken from clients now.
+    /// Whether more may be taken from clients' connections now. Datagrams have room of their own.
     pub const fn have_room(&self) -> bool {
-        self.gathered_bytes < BATCH_BYTES
+        self.gathered_bytes - self.datagram_bytes < BATCH_BYTES
     }
 
     /// The same for this one.
     pub fn have_room_for(&self, client: u32) -> bool {
-        let of_it = self.gathered_of.get(&client).copied();
+        let of_it = self.gathered_of.get(&Sharer::Client(client)).copied();
         self.have_room() && of_it.unwrap_or(0) < BATCH_BYTES_OF_ONE
+    }
+
+    /// Whether a datagram may be taken that came from there.
+    pub fn room_for_datagram(&self, from: IpAddr) -> Result<(), NoRoom> {
+        if self.datagram_bytes >= BATCH_BYTES_OF_DATAGRAMS {
+            return Err(NoRoom::ForAny);
+        }
+        let of_it = self.gathered_of.get(&Sharer::at(from)).copied();
+        if of_it.unwrap_or(0) >= BATCH_BYTES_OF_DATAGRAMS_OF_ONE {
+            return Err(NoRoom::ForThis);
+        }
+        Ok(())
     }
 
     pub fn are_empty(&self) -> bool {
@@ -173,10 +231,13 @@ impl Batches {
             let of_it = done.event().encoded_bytes();
             bytes += of_it;
             count += 1;
-            if let Some(left) = self.gathered_of.get_mut(&done.client()) {
+            if matches!(done, Done::Datagram { .. }) {
+                self.datagram_bytes -= of_it;
+            }
+            if let Some(left) = self.gathered_of.get_mut(&done.sharer()) {
                 *left -= of_it;
                 if *left == 0 {
-                    self.gathered_of.remove(&done.client());
+                    self.gathered_of.remove(&done.sharer());
                 }
             }
         }
@@ -428,6 +489,41 @@ mod tests {
         assert!(!batches.have_room_for(9), "it is full");
         assert_eq!(send(&mut batches), [2]);
         assert!(batches.have_room_for(7) && batches.have_room_for(8));
+    }
+
+    fn datagram(ip: [u8; 4], bytes: usize) -> Done {
+        Done::Datagram {
+            peer: SocketAddr::from((ip, 1000)),
+            own: SocketAddr::from(([127, 0, 0, 1], 53)),
+            bytes: vec![b'x'; bytes],
+        }
+    }
+
+    #[test]
+    fn datagrams_of_one_leave_room_for_others_and_those_of_all_for_connections() {
+        let (one, another) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let room = |batches: &Batches, ip: [u8; 4]| batches.room_for_datagram(ip.into());
+        let mut batches = begun();
+        // The longest one there is has room when nothing else of it waits.
+        batches.add(datagram(one, BATCH_BYTES_OF_DATAGRAMS_OF_ONE));
+        assert_eq!(room(&batches, one), Err(NoRoom::ForThis));
+        assert_eq!(room(&batches, another), Ok(()));
+        batches.add(datagram(another, BATCH_BYTES_OF_DATAGRAMS));
+        assert_eq!(room(&batches, [10, 0, 0, 3]), Err(NoRoom::ForAny));
+        assert!(batches.have_room_for(7), "a connection has room of its own");
+        batches.add(data(BATCH_BYTES));
+        assert!(!batches.have_room());
+        assert_eq!(send(&mut batches), [2]);
+        for ip in [one, another] {
+            assert_eq!(room(&batches, ip), Ok(()));
+        }
+        batches.add(data(BATCH_BYTES));
+        assert_eq!(room(&batches, one), Ok(()), "and so have datagrams");
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let sharer = |text: &str| Sharer::at(address(text));
+        assert_eq!(sharer("2001:db8::1"), sharer("2001:db8::ffff:2"));
+        assert_ne!(sharer("2001:db8::1"), sharer("2001:db8:0:1::1"));
+        assert_ne!(sharer("10.0.0.1"), sharer("10.0.0.2"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! told.
 use super::super::clock;
 use super::batches::{Batches, Done};
+use super::datagrams::Datagrams;
+use crate::options::{ProgramPort, Transport};
 use anyhow::Context as _;
 use mio::net::{TcpListener, TcpStream};
 use mio::unix::SourceFd;
@@ -57,6 +59,19 @@ counters! {
     }
 }
 
+/// Where clients reach this port of the program's, if that was said.
+pub fn published_at(
+    published: &BTreeMap<ProgramPort, SocketAddr>,
+    number: u16,
+    transport: Transport,
+) -> Option<SocketAddr> {
+    let mut ports = [Some(transport), None].into_iter();
+    ports.find_map(|transport| {
+        let port = ProgramPort { number, transport };
+        published.get(&port).copied()
+    })
+}
+
 struct Client {
     stream: TcpStream,
     /// The program's bytes that the client has not taken.
@@ -99,6 +114,7 @@ pub struct Clients {
     poll: Poll,
     events: Events,
     ports: BTreeMap<usize, Port>,
+    pub datagrams: Datagrams,
     each: BTreeMap<u32, Client>,
     next_client: u32,
     next_port: usize,
@@ -116,7 +132,7 @@ pub struct Clients {
     /// When the program began, until its ports were looked at.
     began_at: Option<Now>,
     /// Ports at which it listens or has listened.
-    opened: BTreeSet<u16>,
+    opened: BTreeSet<(u16, Transport)>,
     /// How often this program wanted to connect to another server.
     outbound: u64,
     /// What connects.
@@ -131,6 +147,7 @@ impl Clients {
             poll: Poll::new()?,
             events: Events::with_capacity(EVENTS_PER_TURN),
             ports: BTreeMap::new(),
+            datagrams: Datagrams::default(),
             each: BTreeMap::new(),
             next_client: 0,
             next_port: TOKEN_FIRST_LISTENER,
@@ -164,8 +181,31 @@ impl Clients {
     /// The program listens there: so does this replica, where `published` says or else at the same place.
     /// A port that is published is so once, however often the program listens there; likewise an address, at
     /// which it may listen again when it begins anew.
-    pub fn listen(&mut self, at: SocketAddr, published: Option<SocketAddr>) -> anyhow::Result<()> {
-        self.opened.insert(at.port());
+    pub fn listen(
+        &mut self,
+        at: SocketAddr,
+        transport: Transport,
+        published: Option<SocketAddr>,
+    ) -> anyhow::Result<()> {
+        self.opened.insert((at.port(), transport));
+        match transport {
+            Transport::Tcp => self.listen_for_connections(at, published),
+            Transport::Udp if self.datagrams.serve(at, published.is_some()) => Ok(()),
+            Transport::Udp => {
+                let served = published.unwrap_or_else(|| self.own_place(at));
+                let token = self.next_port;
+                self.next_port += 1;
+                self.datagrams
+                    .listen(at, served, (token, self.poll.registry()))
+            }
+        }
+    }
+
+    fn listen_for_connections(
+        &mut self,
+        at: SocketAddr,
+        published: Option<SocketAddr>,
+    ) -> anyhow::Result<()> {
         let is_published = published.is_some();
         let is_served =
             |port: &Port| port.at == at || (is_published && port.at.port() == at.port());
@@ -206,16 +246,26 @@ impl Clients {
     }
 
     /// Ports that are published and that the program has not opened, once it has had the time.
-    pub fn look_for_ports(&mut self, published: &BTreeMap<u16, SocketAddr>, now: Now) -> Vec<u16> {
+    pub fn look_for_ports(
+        &mut self,
+        published: &BTreeMap<ProgramPort, SocketAddr>,
+        now: Now,
+    ) -> Vec<ProgramPort> {
         let is_time = |began: &mut Now| now.0.saturating_sub(began.0) >= OPENS_PORTS_WITHIN;
         if self.began_at.take_if(is_time).is_none() {
             return Vec::new();
         }
-        let missing = published.keys().filter(|it| !self.opened.contains(it));
-        let missing: Vec<u16> = missing.copied().collect();
+        let is_opened = |port: &ProgramPort| {
+            let mut opened = self.opened.iter();
+            opened.any(|(number, transport)| {
+                *number == port.number && port.transport.is_none_or(|it| it == *transport)
+            })
+        };
+        let missing = published.keys().filter(|it| !is_opened(it));
+        let missing: Vec<ProgramPort> = missing.copied().collect();
         for port in &missing {
             tracing::warn!(
-                port,
+                %port,
                 "the served program does not listen at a port that is published"
             );
         }
@@ -223,8 +273,11 @@ impl Clients {
     }
 
     /// It does so no more.
-    pub fn unlisten(&mut self, at: SocketAddr) {
-        self.ports.retain(|_, port| port.at != at);
+    pub fn unlisten(&mut self, at: SocketAddr, transport: Transport) {
+        match transport {
+            Transport::Tcp => self.ports.retain(|_, port| port.at != at),
+            Transport::Udp => self.datagrams.unlisten(at),
+        }
     }
 
     /// Takes note of what the system says; whether the program has rung.
@@ -235,7 +288,9 @@ impl Clients {
         for event in &events {
             match event.token() {
                 TOKEN_DOORBELL => has_rung = true,
-                Token(token) if token < TOKEN_FIRST_CLIENT => self.to_accept = true,
+                Token(token) if token < TOKEN_FIRST_CLIENT => {
+                    self.to_accept |= !self.datagrams.note(token);
+                }
                 Token(token) => {
                     let client = u32::try_from(token - TOKEN_FIRST_CLIENT).unwrap_or(u32::MAX);
                     if event.is_readable() || event.is_error() || event.is_read_closed() {
@@ -263,7 +318,8 @@ impl Clients {
     pub fn have_more(&self, batches: &Batches) -> bool {
         // Few can have used up their share.
         let has_room = |client: &u32| batches.have_room_for(*client);
-        batches.have_room() && (self.to_accept || self.readable.iter().any(has_room))
+        let have_more = || self.to_accept || self.readable.iter().any(has_room);
+        self.datagrams.have_more() || (batches.have_room() && have_more())
     }
 
     fn enqueue(&mut self, number: u32) {
@@ -276,6 +332,7 @@ impl Clients {
 
     /// Takes what clients have done, as far as there is room: of each something, before anything more.
     pub fn take(&mut self, batches: &mut Batches) {
+        self.datagrams.take(batches);
         self.accept(batches);
         for _ in 0..self.readable.len() {
             if !batches.have_room() {

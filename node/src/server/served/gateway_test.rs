@@ -29,7 +29,9 @@ impl Bench {
     fn new() -> Self {
         let mut clients = Clients::new(HELD_MAX, false).unwrap();
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        clients.listen(own_port(), Some(any)).unwrap();
+        clients
+            .listen(own_port(), Transport::Tcp, Some(any))
+            .unwrap();
         let at = clients.ports.values().next().unwrap();
         let at = at.listener.local_addr().unwrap();
         let gateway = Gateway {
@@ -160,7 +162,8 @@ fn a_port_is_served_on_loopback_unless_all_may_connect() {
 #[test]
 fn an_address_is_listened_at_once_however_often_the_program_begins() {
     let mut bench = Bench::new();
-    bench.clients.listen(own_port(), None).unwrap();
+    let listens = bench.clients.listen(own_port(), Transport::Tcp, None);
+    listens.unwrap();
     assert_eq!(bench.clients.ports.len(), 1);
     bench.connect();
     assert_eq!(bench.turn(), [Did::Accept(0), Did::End(0)]);
@@ -169,15 +172,22 @@ fn an_address_is_listened_at_once_however_often_the_program_begins() {
 #[test]
 fn ports_that_are_published_and_not_opened_are_named_once() {
     let mut bench = Bench::new();
-    let published = [6379, 6380].map(|port| (port, own_port()));
-    let published = BTreeMap::from(published);
+    let port = |number, transport| ProgramPort { number, transport };
+    let missing = [
+        port(6379, Some(Transport::Udp)),
+        port(6380, None),
+        port(6380, Some(Transport::Tcp)),
+    ];
+    let opened = [port(6379, None), port(6379, Some(Transport::Tcp))];
+    let published = opened.iter().chain(&missing).map(|it| (*it, own_port()));
+    let published: BTreeMap<_, _> = published.collect();
     let look = |bench: &mut Bench, now| bench.clients.look_for_ports(&published, now);
     let far = Now(Duration::MAX);
     assert!(look(&mut bench, far).is_empty(), "it has not begun");
     let began = clock::now();
     bench.clients.began_at = Some(began);
     assert!(look(&mut bench, began).is_empty(), "it has the time");
-    assert_eq!(look(&mut bench, far), [6380]);
+    assert_eq!(look(&mut bench, far), missing);
     assert!(look(&mut bench, far).is_empty());
 }
 

@@ -1,6 +1,7 @@
 //! The server of a program that was not written for it. The program's input is the log; each replica runs
 //! one, and each answers the clients that came to it with what its own program says.
 mod batches;
+mod datagrams;
 mod gateway;
 pub mod profiles;
 mod program;
@@ -8,7 +9,8 @@ mod saved;
 pub mod trial;
 
 use self::batches::Batches;
-use self::gateway::{Clients, GatewayCounters};
+use self::datagrams::DatagramCounters;
+use self::gateway::{Clients, GatewayCounters, published_at};
 use self::program::Serving;
 use super::clients::AnswerKind;
 use super::core::{Core, Hosted};
@@ -18,7 +20,7 @@ use super::random::random_number;
 use super::route_outcome::RouteOutcome;
 use super::service::Service;
 use super::{TOKEN_DATAGRAMS, clock};
-use crate::options::{Refused, ServedOptions, ServerOptions};
+use crate::options::{ProgramPort, Refused, ServedOptions, ServerOptions, Transport};
 use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
@@ -64,7 +66,7 @@ pub struct Served {
     /// Until the server begins; then the application has it.
     program: Option<Serving>,
     batches: Option<Batches>,
-    published: BTreeMap<u16, SocketAddr>,
+    published: BTreeMap<ProgramPort, SocketAddr>,
     has_doorbell: bool,
     /// The program's beginning, or a gateway's end, is on its way into the log.
     begins: bool,
@@ -180,11 +182,21 @@ impl Service for Served {
     fn count(&self, _: &Self::Application, sink: CounterSink<'_>) {
         if let Some(clients) = &self.clients {
             clients.counters.each(sink);
+            clients.datagrams.counters.each(sink);
         }
     }
 
     fn declare(sink: CounterSink<'_>) {
         GatewayCounters::default().each(sink);
+        DatagramCounters::default().each(sink);
+    }
+}
+
+const fn transport(is_datagrams: bool) -> Transport {
+    if is_datagrams {
+        Transport::Udp
+    } else {
+        Transport::Tcp
     }
 }
 
@@ -452,6 +464,7 @@ impl Server {
                 failed = Some(error.into());
             }
             clients.note_outbound(running.rings.outbound());
+            clients.datagrams.note_lost(running.rings.lost_datagrams());
             for _ in 0..SAID_PER_TURN {
                 let (turn, said) = match running.rings.take() {
                     Ok(Some(taken)) => taken,
@@ -481,32 +494,27 @@ impl Server {
                             clients.close(client);
                         }
                     }
-                    Said::Listen {
-                        at,
-                        is_datagrams: false,
-                    } => {
-                        let published = service.published.get(&at.port()).copied();
-                        let listens = clients.listen(at, published);
+                    Said::Listen { at, is_datagrams } => {
+                        let transport = transport(is_datagrams);
+                        let published = published_at(&service.published, at.port(), transport);
+                        let listens = clients.listen(at, transport, published);
                         failed = failed.or(listens.or_else(|it| refused_port(turn, it)).err());
                     }
-                    Said::Unlisten {
-                        at,
-                        is_datagrams: false,
-                    } if is_saving => tracing::debug!(%at, "it will listen there again"),
-                    Said::Unlisten {
-                        at,
-                        is_datagrams: false,
-                    } => clients.unlisten(at),
-                    Said::Listen {
-                        at,
-                        is_datagrams: true,
-                    } => {
-                        let why = anyhow::anyhow!(
-                            "the served program listens for UDP at {at}, which is not served yet"
-                        );
-                        failed = failed.or(refused_port(turn, why).err());
+                    Said::Unlisten { at, .. } if is_saving => {
+                        tracing::debug!(%at, "it will listen there again");
                     }
-                    Said::Unlisten { .. } | Said::Datagram { .. } => {}
+                    Said::Unlisten { at, is_datagrams } => {
+                        clients.unlisten(at, transport(is_datagrams));
+                    }
+                    Said::Datagram { peer, own, bytes } => {
+                        match replay.gateway_of(peer, own.port(), turn) {
+                            Some(gateway) if gateway == batches.gateway() => {
+                                clients.datagrams.send(own, peer, bytes);
+                            }
+                            Some(_) => {} // another replica's program says the same there
+                            None => clients.datagrams.counters.unknown += 1,
+                        }
+                    }
                 }
             }
         }
