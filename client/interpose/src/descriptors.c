@@ -11,7 +11,8 @@ static struct qw_epoll *epolls[QW_DESCRIPTORS_MAX];
 
 #define CONNECTION_LISTS 65536
 static struct qw_object *connections[CONNECTION_LISTS];
-static struct qw_object *listeners;
+/* Sockets with a name: bound, listening, or for datagrams. */
+static struct qw_object *ports;
 
 static bool is_ours(int descriptor)
 {
@@ -115,16 +116,44 @@ struct qw_object *qw_listener_for(const struct qw_endpoint *own, enum qw_object_
 {
 	struct qw_object *best = NULL;
 
-	for (struct qw_object *one = listeners; one; one = one->next) {
+	for (struct qw_object *one = ports; one; one = one->next) {
 		if (one->kind == kind && suits(one, own) && (!best || suits(one, own) > suits(best, own)))
 			best = one;
 	}
 	return best;
 }
 
-void qw_add_listener(struct qw_object *object)
+void qw_add_port(struct qw_object *object)
 {
-	add(&listeners, object);
+	add(&ports, object);
+}
+
+/* Whether both could be meant by who comes. */
+static bool overlap(const struct qw_endpoint *one, const struct qw_endpoint *other)
+{
+	return one->port == other->port &&
+	       (!memcmp(one->ip, other->ip, 16) || is_any(one) || is_any(other));
+}
+
+bool qw_is_taken(const struct qw_endpoint *own, bool is_datagrams, bool may_share)
+{
+	for (struct qw_object *one = ports; one; one = one->next) {
+		if ((one->kind == QW_DATAGRAMS) != is_datagrams || !overlap(&one->own, own))
+			continue;
+		if (!may_share || !one->may_share || (one->kind == QW_LISTENER && !one->shares_port))
+			return true;
+	}
+	return false;
+}
+
+bool qw_somebody_listens(const struct qw_object *bound)
+{
+	for (struct qw_object *one = ports; one; one = one->next) {
+		if (one->kind == QW_LISTENER && overlap(&one->own, &bound->own) &&
+		    !(one->shares_port && bound->shares_port))
+			return true;
+	}
+	return false;
 }
 
 void qw_forget_watch(struct qw_watch *watch)
@@ -151,20 +180,13 @@ void qw_say_listen(const struct qw_object *object, enum qw_said kind)
 
 static void end(struct qw_object *object)
 {
-	struct qw_object *waiting;
-
 	switch (object->kind) {
 	case QW_LISTENER:
-		while ((waiting = object->first_waiting)) {
-			object->first_waiting = waiting->next_waiting;
-			end(waiting);
-		}
-		take_out(&listeners, object);
-		if (qw.on == 1)
-			qw_say_listen(object, QW_SAID_UNLISTEN);
+		qw_listen_no_more(object);
+		take_out(&ports, object);
 		break;
 	case QW_DATAGRAMS:
-		take_out(&listeners, object);
+		take_out(&ports, object);
 		if (qw.on == 1)
 			qw_say_listen(object, QW_SAID_UNLISTEN);
 		break;
@@ -179,11 +201,27 @@ static void end(struct qw_object *object)
 		qw_forget_timer(object);
 		break;
 	case QW_BOUND:
+		take_out(&ports, object);
+		break;
 	case QW_RANDOM:
 		break;
 	}
 	free(object->bytes);
 	free(object);
+}
+
+void qw_listen_no_more(struct qw_object *listener)
+{
+	struct qw_object *waiting;
+
+	while ((waiting = listener->first_waiting)) {
+		listener->first_waiting = waiting->next_waiting;
+		end(waiting);
+	}
+	listener->last_waiting = NULL;
+	listener->kind = QW_BOUND;
+	if (qw.on == 1)
+		qw_say_listen(listener, QW_SAID_UNLISTEN);
 }
 
 static void drop_epoll(int descriptor)

@@ -214,8 +214,10 @@ static int wait_for_events(int descriptor, struct epoll_event *events, int most,
 		case QW_WOKEN_LATE:
 			return gather(epoll, events, most);
 		case QW_WOKEN_KERNEL:
-		case QW_WOKEN_SIGNAL:
 			return ask.found;
+		case QW_WOKEN_SIGNAL:
+			found = gather(epoll, events, most);
+			return found ? found : -1;
 		}
 		if (found)
 			return found;

@@ -52,10 +52,15 @@ struct qw_object {
 	uint8_t *bytes;
 	size_t at, end, room;
 	bool ended, reset, reported_reset, shut_read, shut_write;
+	/* How often the program has looked for something in this turn, in vain. */
+	unsigned int looks;
+	uint64_t looked_in;
 	/* Accepted and not taken yet: a listener's queue, and the next in it. */
 	struct qw_object *first_waiting, *last_waiting, *next_waiting;
 	/* In the table of connections, or of listeners. */
 	struct qw_object *next;
+	/* Of a socket with a name: as `SO_REUSEADDR` and `SO_REUSEPORT` allow. */
+	bool may_share, shares_port;
 	/* Of a timer. */
 	uint64_t expires_ns, every_ns, expired;
 	bool is_realtime;
@@ -104,6 +109,8 @@ struct qw_state {
 	uint64_t now_ns, wall_ahead_ns;
 	uint64_t chance_at;
 	unsigned int idle_waits;
+	/* The turn has run a handler of a signal; one after which calls go on. */
+	bool interrupted, restarts;
 };
 
 extern struct qw_state qw;
@@ -111,6 +118,9 @@ extern struct qw_state qw;
 /* state.c */
 void qw_start(void);
 _Noreturn void qw_refuse(enum qw_why why, uint64_t detail);
+bool qw_is_door(int descriptor);
+/* The program gives something else this number. */
+void qw_keep_doors_from(int descriptor);
 /* Only one thread may use what is virtual. */
 void qw_enter(void);
 bool qw_is_serving_thread(void);
@@ -139,7 +149,12 @@ void qw_drop_descriptor(int descriptor);
 bool qw_does_block(int descriptor);
 struct qw_object *qw_connection(uint64_t number);
 void qw_add_connection(struct qw_object *object);
-void qw_add_listener(struct qw_object *object);
+/* Of sockets with a name. */
+void qw_add_port(struct qw_object *object);
+bool qw_is_taken(const struct qw_endpoint *own, bool is_datagrams, bool may_share);
+bool qw_somebody_listens(const struct qw_object *bound);
+/* Nobody comes to it any more, and who has come is sent away. */
+void qw_listen_no_more(struct qw_object *listener);
 void qw_forget_watch(struct qw_watch *watch);
 void qw_say_listen(const struct qw_object *object, enum qw_said kind);
 struct qw_object *qw_listener_for(const struct qw_endpoint *own, enum qw_object_kind kind);
@@ -164,6 +179,14 @@ enum qw_woken qw_wait(uint64_t deadline_ns);
  * come. */
 enum qw_woken qw_wait_beside(uint64_t deadline_ns, int (*kernel)(void *, int wait_ms), void *what);
 
+/* How long a call waits: begins with zeros. */
+struct qw_patience {
+	uint64_t deadline_ns;
+	int over;
+};
+/* Nothing is there for the call. Whether to look again; otherwise errno says why not. */
+bool qw_look_again(int descriptor, struct qw_object *object, bool may_wait, struct qw_patience *patience);
+
 /* clock.c */
 uint64_t qw_look_at_clock(void);
 /* When the next timer ends; QW_NEVER: none does. */
@@ -171,10 +194,15 @@ uint64_t qw_next_timer(void);
 void qw_look_at_timers(void);
 void qw_forget_timer(const struct qw_object *timer);
 
+/* transfer.c */
+/* The error that is reported once; 0: none. */
+int qw_take_error(struct qw_object *object);
+
 /* chance.c */
 void qw_chance(void *bytes, size_t count);
 
 /* sockets.c */
+bool qw_is_socket(const struct qw_object *object);
 bool qw_is_ours(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint);
 bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length);
 void qw_put_address(const struct qw_endpoint *from, struct sockaddr *address, socklen_t *length);

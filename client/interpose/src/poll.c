@@ -100,8 +100,10 @@ static int wait_for(struct pollfd *wanted, nfds_t count, int64_t wait_ns)
 		case QW_WOKEN_LATE:
 			return look(wanted, count);
 		case QW_WOKEN_KERNEL:
-		case QW_WOKEN_SIGNAL:
 			return ask.found;
+		case QW_WOKEN_SIGNAL:
+			found = look(wanted, count);
+			return found ? found : -1;
 		}
 		if (found)
 			return found;

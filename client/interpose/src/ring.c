@@ -2,6 +2,8 @@
  * the replica writes is checked, so that a fault of it is named and not executed. */
 #include "interpose.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +136,24 @@ static void take_datagram(const struct qw_record *record)
 	qw_has_news(object);
 }
 
+/* The kernel says whether a handler has run: then whoever waits is interrupted. */
+static void deliver(int number)
+{
+	struct timespec none = { 0 };
+	struct sigaction action;
+	sigset_t all, before;
+
+	sigaction(number, NULL, &action);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	raise(number);
+	if (QW_REAL(ppoll)(NULL, 0, &none, &before) < 0) {
+		qw.interrupted = true;
+		qw.restarts = action.sa_flags & SA_RESTART;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static void take_event(const struct qw_record *record)
 {
 	struct qw_object *object;
@@ -146,7 +166,7 @@ static void take_event(const struct qw_record *record)
 		take_datagram(record);
 		return;
 	case QW_GIVEN_SIGNAL:
-		raise((int)record->connection);
+		deliver((int)record->connection);
 		return;
 	case QW_GIVEN_DATA:
 	case QW_GIVEN_END:
@@ -159,7 +179,7 @@ static void take_event(const struct qw_record *record)
 	object = qw_connection(record->connection);
 	if (!object)
 		return; /* the program has closed it */
-	if (record->kind == QW_GIVEN_DATA && !object->reset && !object->shut_read)
+	if (record->kind == QW_GIVEN_DATA && !object->reset)
 		keep(object, record + 1, record->bytes);
 	if (record->kind == QW_GIVEN_END)
 		object->ended = true;

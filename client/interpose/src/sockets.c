@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
+#include <linux/close_range.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -64,17 +65,24 @@ static int type_of(int descriptor)
 
 /* --- ports */
 
-static void begin_listening(struct qw_object *object, enum qw_object_kind kind)
+bool qw_is_socket(const struct qw_object *object)
 {
-	object->kind = kind;
-	qw_add_listener(object);
-	qw_say_listen(object, QW_SAID_LISTEN);
+	return object && object->kind != QW_TIMER && object->kind != QW_RANDOM;
+}
+
+static bool has_option(int descriptor, int option)
+{
+	int value = 0;
+	socklen_t length = sizeof(value);
+
+	return !QW_REAL(getsockopt)(descriptor, SOL_SOCKET, option, &value, &length) && value;
 }
 
 QW_CALL int bind(int descriptor, const struct sockaddr *address, socklen_t length)
 {
 	struct qw_endpoint own;
 	struct qw_object *object;
+	bool may_share;
 	int type;
 
 	if (qw.on < 0)
@@ -87,11 +95,19 @@ QW_CALL int bind(int descriptor, const struct sockaddr *address, socklen_t lengt
 		errno = EINVAL;
 		return -1;
 	}
-	object = qw_new_object(QW_BOUND);
+	may_share = has_option(descriptor, SO_REUSEADDR) || has_option(descriptor, SO_REUSEPORT);
+	if (qw_is_taken(&own, type == SOCK_DGRAM, may_share)) {
+		errno = EADDRINUSE;
+		return -1;
+	}
+	object = qw_new_object(type == SOCK_DGRAM ? QW_DATAGRAMS : QW_BOUND);
 	object->own = own;
+	object->may_share = may_share;
+	object->shares_port = has_option(descriptor, SO_REUSEPORT);
 	qw_set_object(descriptor, object);
+	qw_add_port(object);
 	if (type == SOCK_DGRAM)
-		begin_listening(object, QW_DATAGRAMS);
+		qw_say_listen(object, QW_SAID_LISTEN);
 	return 0;
 }
 
@@ -99,7 +115,7 @@ QW_CALL int listen(int descriptor, int backlog)
 {
 	struct qw_object *object = qw_object_of(descriptor);
 
-	if (!object)
+	if (!qw_is_socket(object))
 		return QW_REAL(listen)(descriptor, backlog);
 	if (object->kind == QW_LISTENER)
 		return 0;
@@ -107,7 +123,12 @@ QW_CALL int listen(int descriptor, int backlog)
 		errno = EINVAL;
 		return -1;
 	}
-	begin_listening(object, QW_LISTENER);
+	if (qw_somebody_listens(object)) {
+		errno = EADDRINUSE;
+		return -1;
+	}
+	object->kind = QW_LISTENER;
+	qw_say_listen(object, QW_SAID_LISTEN);
 	return 0;
 }
 
@@ -122,23 +143,18 @@ static int placeholder(const struct qw_object *object, int flags)
 static int accept_virtual(int descriptor, struct qw_object *listener, struct sockaddr *address,
 			  socklen_t *length, int flags)
 {
+	struct qw_patience patience = { 0 };
 	struct qw_object *object;
 	int made;
 
-	if (listener->kind != QW_LISTENER) {
-		errno = EINVAL;
+	if (listener->kind != QW_LISTENER || flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) {
+		errno = listener->kind == QW_DATAGRAMS ? EOPNOTSUPP : EINVAL;
 		return -1;
 	}
 	qw_enter();
 	while (!listener->first_waiting) {
-		if (!qw_does_block(descriptor)) {
-			errno = EAGAIN;
+		if (!qw_look_again(descriptor, listener, true, &patience))
 			return -1;
-		}
-		if (qw_wait(QW_NEVER) == QW_WOKEN_SIGNAL) {
-			errno = EINTR;
-			return -1;
-		}
 	}
 	object = listener->first_waiting;
 	made = placeholder(object, flags);
@@ -157,7 +173,7 @@ QW_CALL int accept4(int descriptor, struct sockaddr *address, socklen_t *length,
 {
 	struct qw_object *listener = qw_object_of(descriptor);
 
-	if (!listener)
+	if (!qw_is_socket(listener))
 		return QW_REAL(accept4)(descriptor, address, length, flags);
 	return accept_virtual(descriptor, listener, address, length, flags);
 }
@@ -166,7 +182,7 @@ QW_CALL int accept(int descriptor, struct sockaddr *address, socklen_t *length)
 {
 	struct qw_object *listener = qw_object_of(descriptor);
 
-	if (!listener)
+	if (!qw_is_socket(listener))
 		return QW_REAL(accept)(descriptor, address, length);
 	return accept_virtual(descriptor, listener, address, length, 0);
 }
@@ -223,9 +239,8 @@ QW_CALL int getsockopt(int descriptor, int level, int option, void *value, sockl
 	struct qw_object *object = qw_object_of(descriptor);
 
 	if (object && level == SOL_SOCKET && option == SO_ERROR && *length >= sizeof(int)) {
-		int error = object->reset && !object->reported_reset ? ECONNRESET : 0;
+		int error = qw_take_error(object);
 
-		object->reported_reset |= object->reset;
 		memcpy(value, &error, sizeof(error));
 		*length = sizeof(error);
 		return 0;
@@ -244,10 +259,17 @@ QW_CALL int shutdown(int descriptor, int how)
 {
 	struct qw_object *object = qw_object_of(descriptor);
 
-	if (!object)
+	if (!qw_is_socket(object))
 		return QW_REAL(shutdown)(descriptor, how);
-	if (object->kind == QW_LISTENER)
+	if (how < SHUT_RD || how > SHUT_RDWR) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (object->kind == QW_LISTENER) {
+		if (how != SHUT_WR)
+			qw_listen_no_more(object);
 		return 0;
+	}
 	if (object->kind != QW_STREAM || object->reset) {
 		errno = ENOTCONN;
 		return -1;
@@ -267,8 +289,29 @@ QW_CALL int shutdown(int descriptor, int how)
 
 QW_CALL int close(int descriptor)
 {
+	if (qw_is_door(descriptor)) {
+		errno = EBADF;
+		return -1;
+	}
 	qw_drop_descriptor(descriptor);
 	return QW_REAL(close)(descriptor);
+}
+
+/* The doorbells stay. */
+QW_CALL int close_range(unsigned int first, unsigned int last, int flags)
+{
+	unsigned int limit = last < QW_DESCRIPTORS_MAX ? last : QW_DESCRIPTORS_MAX - 1;
+
+	if (qw.on != 1 || first > last || flags & ~(int)CLOSE_RANGE_UNSHARE)
+		return QW_REAL(close_range)(first, last, flags);
+	for (unsigned int each = first; each <= limit; each++)
+		close((int)each);
+	return 0;
+}
+
+QW_CALL void closefrom(int first)
+{
+	close_range(first < 0 ? 0 : (unsigned int)first, ~0U, 0);
 }
 
 /* `made` stands for the same from now on. */
@@ -288,9 +331,13 @@ QW_CALL int dup(int descriptor)
 
 QW_CALL int dup3(int descriptor, int to, int flags)
 {
-	if (descriptor != to)
+	int made;
+
+	qw_keep_doors_from(to);
+	made = QW_REAL(dup3)(descriptor, to, flags);
+	if (made >= 0)
 		qw_drop_descriptor(to);
-	return duplicate(descriptor, QW_REAL(dup3)(descriptor, to, flags));
+	return duplicate(descriptor, made);
 }
 
 QW_CALL int dup2(int descriptor, int to)
@@ -327,7 +374,11 @@ QW_CALL int ioctl(int descriptor, unsigned long command, ...)
 	va_start(list, command);
 	argument = va_arg(list, void *);
 	va_end(list);
-	if (object && command == FIONREAD) {
+	if (object && object->kind == QW_LISTENER && command == FIONREAD) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (qw_is_socket(object) && command == FIONREAD) {
 		size_t bytes = object->end - object->at;
 
 		if (object->kind == QW_DATAGRAMS && bytes)

@@ -13,6 +13,8 @@
 #define QW_ENVIRONMENT "QUORUMWIRE_INTERPOSE"
 /* The exit code of a program that may not go on. */
 #define QW_EXIT_REFUSED 125
+/* The doorbells' descriptors, or later ones. */
+#define DOORS_FROM 1000
 
 struct qw_state qw = { .on = -1 };
 
@@ -81,6 +83,33 @@ static void forget_environment(void)
 	unsetenv("LD_PRELOAD");
 }
 
+/* The program's descriptors have the numbers that they have without the library, whatever the
+ * replica has inherited to it. */
+static int out_of_the_way(int door)
+{
+	int to = fcntl(door, F_DUPFD_CLOEXEC, DOORS_FROM);
+
+	if (to < 0)
+		complain("the doorbells are not there, or there are too few descriptors for them");
+	syscall(SYS_close, door);
+	return to;
+}
+
+bool qw_is_door(int descriptor)
+{
+	return qw.on == 1 && descriptor >= DOORS_FROM && (descriptor == qw.door || descriptor == qw.replica_door);
+}
+
+void qw_keep_doors_from(int descriptor)
+{
+	if (!qw_is_door(descriptor))
+		return;
+	if (descriptor == qw.door)
+		qw.door = out_of_the_way(qw.door);
+	else
+		qw.replica_door = out_of_the_way(qw.replica_door);
+}
+
 void qw_start(void)
 {
 	const char *wanted;
@@ -95,8 +124,8 @@ void qw_start(void)
 	if (sscanf(wanted, "%d,%d,%d,%d", &memory, &qw.door, &qw.replica_door, &library) != 4)
 		complain(QW_ENVIRONMENT " is not four descriptors");
 	map(memory);
-	if (fcntl(qw.door, F_SETFD, FD_CLOEXEC) < 0 || fcntl(qw.replica_door, F_SETFD, FD_CLOEXEC) < 0)
-		complain("the doorbells are not there");
+	qw.door = out_of_the_way(qw.door);
+	qw.replica_door = out_of_the_way(qw.replica_door);
 	syscall(SYS_close, memory);
 	syscall(SYS_close, library);
 	forget_environment();

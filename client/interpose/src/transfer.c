@@ -9,6 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The kernel's limit. */
+#define PARTS_MAX 1024
+
 /* --- reading */
 
 /* Copies out of `from` into the parts; how much. */
@@ -53,33 +56,42 @@ static bool may_read(struct qw_object *object, int flags, size_t wanted, ssize_t
 
 	if (there >= wanted || (there > 0 && !(flags & MSG_WAITALL)))
 		return true;
-	if (object->reset && there == 0) {
-		*result = object->reported_reset ? 0 : fail(ECONNRESET);
-		object->reported_reset = true;
+	if (there > 0 && (object->ended || object->shut_read || object->reset))
+		return true;
+	if (!object->ended && object->reset && !object->reported_reset) {
+		*result = fail(qw_take_error(object));
 		return false;
 	}
-	if (object->ended || object->shut_read || object->reset) {
-		*result = 0;
-		return there > 0;
-	}
-	*result = fail(EAGAIN);
+	*result = object->ended || object->shut_read || object->reset ? 0 : fail(EAGAIN);
 	return false;
+}
+
+int qw_take_error(struct qw_object *object)
+{
+	if (!object->reset || object->reported_reset)
+		return 0;
+	object->reported_reset = true;
+	return object->ended ? EPIPE : ECONNRESET;
 }
 
 static ssize_t read_stream(int descriptor, struct qw_object *object, const struct iovec *parts, int count,
 			   int flags)
 {
 	size_t wanted = room_of(parts, count), done;
+	struct qw_patience patience = { 0 };
 	ssize_t result = 0;
 
 	qw_enter();
-	if (wanted == 0)
-		return 0;
-	while (!may_read(object, flags, wanted, &result)) {
-		if (result == 0 || errno != EAGAIN || flags & MSG_DONTWAIT || !qw_does_block(descriptor))
+	if (flags & (MSG_OOB | MSG_ERRQUEUE))
+		return fail(flags & MSG_OOB ? EINVAL : EAGAIN);
+	while (!may_read(object, flags, wanted ? wanted : 1, &result)) {
+		if (result == 0 || errno != EAGAIN)
 			return result;
-		if (qw_wait(QW_NEVER) == QW_WOKEN_SIGNAL)
-			return fail(EINTR);
+		if (qw_look_again(descriptor, object, !(flags & MSG_DONTWAIT), &patience))
+			continue;
+		if (object->at == object->end)
+			return -1;
+		break; /* not all, but what is there */
 	}
 	done = object->end - object->at;
 	if (flags & MSG_TRUNC && done > wanted)
@@ -93,16 +105,15 @@ static ssize_t read_stream(int descriptor, struct qw_object *object, const struc
 
 static ssize_t read_timer(int descriptor, struct qw_object *timer, const struct iovec *parts, int count)
 {
+	struct qw_patience patience = { 0 };
 	uint64_t expired;
 
 	qw_enter();
 	if (room_of(parts, count) < sizeof(expired))
 		return fail(EINVAL);
 	while (!timer->expired) {
-		if (!qw_does_block(descriptor))
-			return fail(EAGAIN);
-		if (qw_wait(QW_NEVER) == QW_WOKEN_SIGNAL)
-			return fail(EINTR);
+		if (!qw_look_again(descriptor, timer, true, &patience))
+			return -1;
 	}
 	expired = timer->expired;
 	timer->expired = 0;
@@ -136,15 +147,16 @@ static void put_control(struct msghdr *message, const struct qw_packet *packet)
 
 static ssize_t read_datagram(int descriptor, struct qw_object *object, struct msghdr *message, int flags)
 {
+	struct qw_patience patience = { 0 };
 	struct qw_packet packet;
 	size_t done;
 
 	qw_enter();
+	if (flags & (MSG_OOB | MSG_ERRQUEUE))
+		return fail(flags & MSG_OOB ? EOPNOTSUPP : EAGAIN);
 	while (object->at == object->end) {
-		if (flags & MSG_DONTWAIT || !qw_does_block(descriptor))
-			return fail(EAGAIN);
-		if (qw_wait(QW_NEVER) == QW_WOKEN_SIGNAL)
-			return fail(EINTR);
+		if (!qw_look_again(descriptor, object, !(flags & MSG_DONTWAIT), &patience))
+			return -1;
 	}
 	memcpy(&packet, object->bytes + object->at, sizeof(packet));
 	done = scatter(object->bytes + object->at + sizeof(packet), packet.bytes, message->msg_iov,
@@ -187,6 +199,8 @@ QW_CALL ssize_t read(int descriptor, void *bytes, size_t count)
 
 	if (!object)
 		return QW_REAL(read)(descriptor, bytes, count);
+	if (count == 0 && qw_is_socket(object))
+		return 0;
 	return read_parts(descriptor, object, &part, 1, 0);
 }
 
@@ -196,7 +210,24 @@ QW_CALL ssize_t readv(int descriptor, const struct iovec *parts, int count)
 
 	if (!object)
 		return QW_REAL(readv)(descriptor, parts, count);
+	if (count < 0 || count > PARTS_MAX)
+		return fail(EINVAL);
+	if (room_of(parts, count) == 0 && qw_is_socket(object))
+		return 0;
 	return read_parts(descriptor, object, parts, count, 0);
+}
+
+/* At no offset it is readv(). */
+QW_CALL ssize_t preadv2(int descriptor, const struct iovec *parts, int count, off_t at, int flags)
+{
+	if (at == -1 && qw_object_of(descriptor))
+		return readv(descriptor, parts, count);
+	return QW_REAL(preadv2)(descriptor, parts, count, at, flags);
+}
+
+QW_CALL ssize_t preadv64v2(int descriptor, const struct iovec *parts, int count, off64_t at, int flags)
+{
+	return preadv2(descriptor, parts, count, at, flags);
 }
 
 QW_CALL ssize_t recv(int descriptor, void *bytes, size_t count, int flags)
@@ -204,7 +235,7 @@ QW_CALL ssize_t recv(int descriptor, void *bytes, size_t count, int flags)
 	struct qw_object *object = qw_object_of(descriptor);
 	struct iovec part = { bytes, count };
 
-	if (!object)
+	if (!qw_is_socket(object))
 		return QW_REAL(recv)(descriptor, bytes, count, flags);
 	return read_parts(descriptor, object, &part, 1, flags);
 }
@@ -212,15 +243,43 @@ QW_CALL ssize_t recv(int descriptor, void *bytes, size_t count, int flags)
 QW_CALL ssize_t recvmsg(int descriptor, struct msghdr *message, int flags)
 {
 	struct qw_object *object = qw_object_of(descriptor);
+	ssize_t result;
 
-	if (!object)
+	if (!qw_is_socket(object))
 		return QW_REAL(recvmsg)(descriptor, message, flags);
+	if (message->msg_iovlen > PARTS_MAX)
+		return fail(EMSGSIZE);
 	if (object->kind == QW_DATAGRAMS)
 		return read_datagram(descriptor, object, message, flags);
-	message->msg_namelen = 0;
-	message->msg_controllen = 0;
-	message->msg_flags = 0;
-	return read_parts(descriptor, object, message->msg_iov, (int)message->msg_iovlen, flags);
+	result = read_parts(descriptor, object, message->msg_iov, (int)message->msg_iovlen, flags);
+	if (result >= 0) {
+		message->msg_namelen = 0;
+		message->msg_controllen = 0;
+		message->msg_flags = flags & MSG_CMSG_CLOEXEC;
+	}
+	return result;
+}
+
+/* The time-out is looked at between messages only, as the kernel does. */
+QW_CALL int recvmmsg(int descriptor, struct mmsghdr *messages, unsigned int count, int flags,
+		     struct timespec *wait)
+{
+	unsigned int done = 0;
+
+	if (!qw_is_socket(qw_object_of(descriptor)))
+		return QW_REAL(recvmmsg)(descriptor, messages, count, flags, wait);
+	while (done < count) {
+		ssize_t got = recvmsg(descriptor, &messages[done].msg_hdr, flags & ~MSG_WAITFORONE);
+
+		if (got < 0)
+			return done ? (int)done : -1;
+		messages[done++].msg_len = (unsigned int)got;
+		if (flags & MSG_WAITFORONE)
+			flags |= MSG_DONTWAIT;
+		if (wait && wait->tv_sec == 0 && wait->tv_nsec == 0)
+			break;
+	}
+	return (int)done;
 }
 
 QW_CALL ssize_t recvfrom(int descriptor, void *bytes, size_t count, int flags, struct sockaddr *address,
@@ -231,7 +290,7 @@ QW_CALL ssize_t recvfrom(int descriptor, void *bytes, size_t count, int flags, s
 	struct msghdr message = { .msg_name = address, .msg_iov = &part, .msg_iovlen = 1 };
 	ssize_t result;
 
-	if (!object)
+	if (!qw_is_socket(object))
 		return QW_REAL(recvfrom)(descriptor, bytes, count, flags, address, length);
 	message.msg_namelen = address && length ? *length : 0;
 	result = recvmsg(descriptor, &message, flags);
@@ -264,16 +323,20 @@ QW_CALL ssize_t __recvfrom_chk(int descriptor, void *bytes, size_t count, size_t
 
 /* --- writing: everything is taken; only a full ring makes the program wait */
 
+static ssize_t fail_broken(int error, int flags)
+{
+	if ((!error || error == EPIPE) && !(flags & MSG_NOSIGNAL))
+		raise(SIGPIPE);
+	return fail(error ? error : EPIPE);
+}
+
 static ssize_t write_stream(struct qw_object *object, const struct iovec *parts, int count, int flags)
 {
 	size_t done = 0;
 
 	qw_enter();
-	if (object->reset || object->shut_write) {
-		if (!(flags & MSG_NOSIGNAL))
-			raise(SIGPIPE);
-		return fail(EPIPE);
-	}
+	if (object->reset || object->shut_write)
+		return fail_broken(qw_take_error(object), flags);
 	for (int part = 0; part < count; part++) {
 		const uint8_t *from = parts[part].iov_base;
 		size_t left = parts[part].iov_len;
@@ -330,8 +393,7 @@ static ssize_t write_message(struct qw_object *object, const struct msghdr *mess
 	case QW_BOUND:
 	case QW_LISTENER:
 	}
-	raise(SIGPIPE);
-	return fail(ENOTCONN);
+	return fail_broken(0, flags);
 }
 
 QW_CALL ssize_t sendmsg(int descriptor, const struct msghdr *message, int flags)
@@ -340,11 +402,27 @@ QW_CALL ssize_t sendmsg(int descriptor, const struct msghdr *message, int flags)
 
 	if (!object && message && qw_is_elsewhere(message->msg_name, message->msg_namelen))
 		return -1;
-	if (!object)
+	if (!qw_is_socket(object))
 		return QW_REAL(sendmsg)(descriptor, message, flags);
+	if (message->msg_iovlen > PARTS_MAX)
+		return fail(EMSGSIZE);
 	if (message->msg_controllen && object->kind == QW_STREAM)
 		qw_refuse(QW_WHY_CALL, SYS_sendmsg); /* such as a descriptor that is handed over */
 	return write_message(object, message, flags);
+}
+
+QW_CALL int sendmmsg(int descriptor, struct mmsghdr *messages, unsigned int count, int flags)
+{
+	unsigned int done = 0;
+
+	while (done < count) {
+		ssize_t sent = sendmsg(descriptor, &messages[done].msg_hdr, flags);
+
+		if (sent < 0)
+			return done ? (int)done : -1;
+		messages[done++].msg_len = (unsigned int)sent;
+	}
+	return (int)done;
 }
 
 QW_CALL ssize_t writev(int descriptor, const struct iovec *parts, int count)
@@ -354,7 +432,21 @@ QW_CALL ssize_t writev(int descriptor, const struct iovec *parts, int count)
 
 	if (!object)
 		return QW_REAL(writev)(descriptor, parts, count);
+	if (count < 0 || count > PARTS_MAX)
+		return fail(EINVAL);
 	return write_message(object, &message, 0);
+}
+
+QW_CALL ssize_t pwritev2(int descriptor, const struct iovec *parts, int count, off_t at, int flags)
+{
+	if (at == -1 && qw_object_of(descriptor))
+		return writev(descriptor, parts, count);
+	return QW_REAL(pwritev2)(descriptor, parts, count, at, flags);
+}
+
+QW_CALL ssize_t pwritev64v2(int descriptor, const struct iovec *parts, int count, off64_t at, int flags)
+{
+	return pwritev2(descriptor, parts, count, at, flags);
 }
 
 QW_CALL ssize_t sendto(int descriptor, const void *bytes, size_t count, int flags, const struct sockaddr *address,
@@ -368,7 +460,7 @@ QW_CALL ssize_t sendto(int descriptor, const void *bytes, size_t count, int flag
 
 	if (!object && qw_is_elsewhere(address, length))
 		return -1;
-	if (!object)
+	if (!qw_is_socket(object))
 		return QW_REAL(sendto)(descriptor, bytes, count, flags, address, length);
 	return write_message(object, &message, flags);
 }
@@ -417,7 +509,7 @@ QW_CALL ssize_t sendfile(int descriptor, int file, off_t *at, size_t count)
 
 	if (!object)
 		return QW_REAL(sendfile)(descriptor, file, at, count);
-	if (object->kind != QW_STREAM)
+	if (object->kind != QW_STREAM || qw_is_socket(qw_object_of(file)) || (at && *at < 0))
 		return fail(EINVAL);
 	return send_file(object, file, at, count);
 }
@@ -425,11 +517,4 @@ QW_CALL ssize_t sendfile(int descriptor, int file, off_t *at, size_t count)
 QW_CALL ssize_t sendfile64(int descriptor, int file, off64_t *at, size_t count)
 {
 	return sendfile(descriptor, file, (off_t *)at, count);
-}
-
-QW_CALL ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size_t count, unsigned int flags)
-{
-	if (qw_object_of(from) || qw_object_of(to))
-		qw_refuse(QW_WHY_CALL, SYS_splice);
-	return QW_REAL(splice)(from, from_at, to, to_at, count, flags);
 }

@@ -50,7 +50,7 @@ uint32_t qw_events_of(const struct qw_object *object)
 	case QW_RANDOM:
 		return EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM;
 	case QW_BOUND:
-		return EPOLLOUT | EPOLLHUP;
+		return EPOLLOUT | EPOLLWRNORM | EPOLLHUP;
 	}
 	return 0;
 }
@@ -75,10 +75,20 @@ static bool take_turn(void)
 	return true;
 }
 
+static enum qw_woken woken_by_turn(uint64_t deadline_ns)
+{
+	if (qw.interrupted) {
+		errno = EINTR;
+		return QW_WOKEN_SIGNAL;
+	}
+	return qw.now_ns >= deadline_ns ? QW_WOKEN_LATE : QW_WOKEN_TURN;
+}
+
 /* As qw_wait(); what the kernel has meanwhile is asked of `kernel`: whether there is something, or
  * a signal has come. */
 enum qw_woken qw_wait_beside(uint64_t deadline_ns, int (*kernel)(void *, int wait_ms), void *what)
 {
+	qw.interrupted = qw.restarts = false;
 	say_deadline(deadline_ns);
 	if (qw.now_ns >= deadline_ns)
 		return QW_WOKEN_LATE;
@@ -87,7 +97,7 @@ enum qw_woken qw_wait_beside(uint64_t deadline_ns, int (*kernel)(void *, int wai
 
 		for (int spin = 0; spin < QW_SPINS_MAX; spin++) {
 			if (take_turn())
-				return qw.now_ns >= deadline_ns ? QW_WOKEN_LATE : QW_WOKEN_TURN;
+				return woken_by_turn(deadline_ns);
 			relax();
 		}
 		__atomic_store_n(&qw.control->program_sleeps, 1, __ATOMIC_SEQ_CST);
@@ -121,4 +131,61 @@ static int only_door(void *unused, int wait_ms)
 enum qw_woken qw_wait(uint64_t deadline_ns)
 {
 	return qw_wait_beside(deadline_ns, only_door, NULL);
+}
+
+/* By how much the log's time may go on while a program asks again and again. */
+#define IDLE_NS 1000000
+
+static uint64_t deadline_of(int descriptor)
+{
+	struct timeval wait = { 0 };
+	socklen_t length = sizeof(wait);
+
+	if (QW_REAL(getsockopt)(descriptor, SOL_SOCKET, SO_RCVTIMEO, &wait, &length) ||
+	    (wait.tv_sec == 0 && wait.tv_usec == 0))
+		return QW_NEVER;
+	return qw.now_ns + (uint64_t)wait.tv_sec * 1000000000 + (uint64_t)wait.tv_usec * 1000;
+}
+
+/* A program that never waits is given turns all the same, everywhere after as many looks. */
+static bool looks_too_often(struct qw_object *object)
+{
+	if (object->looked_in != qw.turn)
+		object->looks = 0;
+	object->looked_in = qw.turn;
+	if (++object->looks < QW_IDLE_WAITS_MAX)
+		return false;
+	object->looks = 0;
+	qw_wait(qw.now_ns + IDLE_NS);
+	return true;
+}
+
+bool qw_look_again(int descriptor, struct qw_object *object, bool may_wait, struct qw_patience *patience)
+{
+	bool again = true;
+
+	if (patience->over) {
+		errno = patience->over;
+		return false;
+	}
+	if (!may_wait || !qw_does_block(descriptor)) {
+		again = looks_too_often(object);
+		errno = EAGAIN;
+		return again;
+	}
+	if (!patience->deadline_ns)
+		patience->deadline_ns = deadline_of(descriptor);
+	switch (qw_wait(patience->deadline_ns)) {
+	case QW_WOKEN_LATE:
+		patience->over = EAGAIN;
+		break;
+	case QW_WOKEN_SIGNAL:
+		if (!qw.interrupted || !qw.restarts || patience->deadline_ns != QW_NEVER)
+			patience->over = EINTR;
+		break;
+	case QW_WOKEN_TURN:
+	case QW_WOKEN_KERNEL:
+		break;
+	}
+	return true;
 }

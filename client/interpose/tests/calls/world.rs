@@ -1,0 +1,195 @@
+//! What a program is run in: the kernel, or a replica. What its clients do is said by the program.
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// How long a program may take for its next step.
+pub const PATIENCE: Duration = Duration::from_secs(3);
+/// The clients' number that stands for the test's own connection.
+pub const CONTROL: u64 = 1000;
+
+/// Where a case is: nobody else is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub host: Ipv4Addr,
+    pub first_port: u16,
+    first_client_port: u16,
+}
+
+impl Place {
+    /// Of the case with this number. Processes have addresses of their own.
+    pub fn of(index: usize) -> Self {
+        let [_, high, middle, low] = std::process::id().to_be_bytes();
+        let index = u16::try_from(index).expect("few cases");
+        Self {
+            host: Ipv4Addr::new(127, 64 | (high & 0x3f), middle, low),
+            first_port: 7000 + 10 * index,
+            first_client_port: 20_000 + 20 * index,
+        }
+    }
+
+    pub fn port(&self, offset: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(self.host, self.first_port + offset)
+    }
+
+    /// Where the control connection comes to.
+    pub fn control(&self) -> SocketAddrV4 {
+        self.port(9)
+    }
+
+    /// Where a client is.
+    pub fn client(&self, number: u64) -> SocketAddrV4 {
+        let number = u16::try_from(number % CONTROL).expect("few clients");
+        SocketAddrV4::new(self.host, self.first_client_port + number)
+    }
+}
+
+/// What a client does.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Action {
+    /// To the port of this offset.
+    Connect(u64, u16),
+    Send(u64, Vec<u8>),
+    /// It sends no more.
+    End(u64),
+    Reset(u64),
+    /// It has closed its connection; the kernel tells the program when it writes.
+    Gone(u64),
+    /// It reads so many bytes.
+    Take(u64, usize),
+    /// It reads until the program has ended its half.
+    Ended(u64),
+    /// A datagram to the port of this offset.
+    Datagram(u64, u16, Vec<u8>),
+    /// A datagram comes to it.
+    TakeDatagram(u64),
+    Signal(i32),
+}
+
+impl Action {
+    fn parse(text: &str) -> Self {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let number = |at: usize| -> u64 { words[at].parse().expect("a number") };
+        let port = |at: usize| -> u16 { words[at].parse().expect("a port") };
+        match words[0] {
+            "connect" => Self::Connect(number(1), port(2)),
+            "send" => Self::Send(number(1), words[2].into()),
+            "fill" => {
+                let count: usize = words[2].parse().expect("a count");
+                Self::Send(number(1), (b'a'..=b'z').cycle().take(count).collect())
+            }
+            "end" => Self::End(number(1)),
+            "reset" => Self::Reset(number(1)),
+            "gone" => Self::Gone(number(1)),
+            "take" => Self::Take(number(1), words[2].parse().expect("a count")),
+            "ended" => Self::Ended(number(1)),
+            "datagram" => {
+                let text = words.get(3).copied().unwrap_or("");
+                Self::Datagram(number(1), port(2), text.into())
+            }
+            "datagram-of" => {
+                let count: usize = words[3].parse().expect("a count");
+                let bytes = (b'a'..=b'z').cycle().take(count).collect();
+                Self::Datagram(number(1), port(2), bytes)
+            }
+            "take-datagram" => Self::TakeDatagram(number(1)),
+            "signal" => Self::Signal(words[1].parse().expect("a number")),
+            other => panic!("no client does that: {other}"),
+        }
+    }
+}
+
+/// What is asked for in a line, and whether the program waits for it.
+pub struct Wish {
+    pub actions: Vec<Action>,
+    pub is_answered: bool,
+}
+
+impl Wish {
+    pub fn parse(line: &str) -> Self {
+        let (how, what) = line.split_once(' ').expect("how and what");
+        Self {
+            actions: what.split(';').map(Action::parse).collect(),
+            is_answered: how == "ask",
+        }
+    }
+}
+
+/// What a client was sent.
+#[derive(Clone, Debug, Default)]
+pub struct Heard {
+    pub bytes: Vec<u8>,
+    /// It does not read any more.
+    pub is_deaf: bool,
+    pub datagrams: Vec<(SocketAddrV4, Vec<u8>)>,
+}
+
+fn shown(bytes: &[u8]) -> String {
+    if bytes.len() <= 64 {
+        return format!("{:?}", String::from_utf8_lossy(bytes));
+    }
+    let sum = bytes.iter().fold(2_166_136_261_u32, |sum, byte| {
+        (sum ^ u32::from(*byte)).wrapping_mul(16_777_619)
+    });
+    format!("{} bytes, sum {sum:08x}", bytes.len())
+}
+
+/// A world.
+pub trait World: Sized {
+    /// Starts the program.
+    fn start(program: &Path, arguments: &[String], place: Place) -> Self;
+    /// The next line that the program asks; none: it has ended.
+    fn next_line(&mut self) -> Result<Option<String>, String>;
+    /// Does it, and says so if that is asked for.
+    fn fulfil(&mut self, wish: &Wish) -> Result<(), String>;
+    /// How the program ended, and what clients have heard, by their numbers.
+    fn finish(self) -> (Option<ExitStatus>, Vec<(u64, Heard)>);
+}
+
+/// Runs a case. What is printed and heard.
+pub fn run<W: World>(program: &Path, name: &str, place: Place) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let print_out = folder.path().join("print-out");
+    let arguments = [
+        name.to_owned(),
+        place.host.to_string(),
+        place.first_port.to_string(),
+        print_out.to_string_lossy().into_owned(),
+    ];
+    let mut world = W::start(program, &arguments, place);
+    let mut fault = None;
+    loop {
+        let line = match world.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => break,
+            Err(why) => {
+                fault = Some(why);
+                break;
+            }
+        };
+        if let Err(why) = world.fulfil(&Wish::parse(&line)) {
+            fault = Some(format!("{line}: {why}"));
+            break;
+        }
+    }
+    let (status, heard) = world.finish();
+    let mut text = String::from("\n");
+    text += &String::from_utf8_lossy(&std::fs::read(&print_out).unwrap_or_default());
+    if let Some(fault) = fault {
+        writeln!(text, "the test: {fault}").expect("text");
+    }
+    if let Some(status) = status.filter(|status| !status.success()) {
+        writeln!(text, "it ended: {status}").expect("text");
+    }
+    for (number, heard) in heard {
+        if !heard.is_deaf && !heard.bytes.is_empty() {
+            writeln!(text, "client {number} was sent {}", shown(&heard.bytes)).expect("text");
+        }
+        for (from, bytes) in heard.datagrams {
+            writeln!(text, "client {number} got {} from {from}", shown(&bytes)).expect("text");
+        }
+    }
+    text
+}
