@@ -80,7 +80,7 @@ static bool is_drawn(void)
 
 QW_CALL ssize_t getrandom(void *bytes, size_t count, unsigned int flags)
 {
-	if (!is_drawn())
+	if (!is_drawn() || flags & ~(unsigned int)(GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE))
 		return QW_REAL(getrandom)(bytes, count, flags);
 	qw_chance(bytes, count);
 	return (ssize_t)count;
@@ -131,6 +131,9 @@ static bool is_random_file(const char *path)
 	return path && (!strcmp(path, "/dev/urandom") || !strcmp(path, "/dev/random"));
 }
 
+/* The kernel says what is wrong with these. */
+#define NO_DRAW (O_DIRECTORY | O_EXCL | O_PATH)
+
 static int open_virtual(int flags)
 {
 	int descriptor = QW_REAL(open64)("/dev/null", flags & (O_CLOEXEC | O_NONBLOCK));
@@ -150,7 +153,7 @@ static mode_t mode_of(int flags, va_list list)
 	{ \
 		va_list list; \
 		mode_t mode; \
-		if (is_random_file(path) && is_drawn()) \
+		if (is_random_file(path) && is_drawn() && !(flags & NO_DRAW)) \
 			return open_virtual(flags); \
 		va_start(list, flags); \
 		mode = mode_of(flags, list); \
@@ -163,7 +166,7 @@ static mode_t mode_of(int flags, va_list list)
 	{ \
 		va_list list; \
 		mode_t mode; \
-		if (is_random_file(path) && is_drawn()) \
+		if (is_random_file(path) && is_drawn() && !(flags & NO_DRAW)) \
 			return open_virtual(flags); \
 		va_start(list, flags); \
 		mode = mode_of(flags, list); \
@@ -184,6 +187,16 @@ QW_CALL int __open_2(const char *path, int flags)
 QW_CALL int __open64_2(const char *path, int flags)
 {
 	return open64(path, flags);
+}
+
+QW_CALL int __openat_2(int folder, const char *path, int flags)
+{
+	return openat(folder, path, flags);
+}
+
+QW_CALL int __openat64_2(int folder, const char *path, int flags)
+{
+	return openat64(folder, path, flags);
 }
 
 static ssize_t read_chance(void *unused, char *bytes, size_t count)

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <sys/timerfd.h>
+#include <sys/times.h>
 #include <sys/timex.h>
 #include <unistd.h>
 
@@ -34,9 +36,11 @@ static bool is_wall(clockid_t clock)
 	       clock == CLOCK_REALTIME_ALARM;
 }
 
-static bool is_of_work(clockid_t clock)
+/* Others count the program's work, or are none. */
+static bool is_of_log(clockid_t clock)
 {
-	return clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID || clock < 0;
+	return is_wall(clock) || clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW ||
+	       clock == CLOCK_MONOTONIC_COARSE || clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM;
 }
 
 static uint64_t read_clock(clockid_t clock)
@@ -46,7 +50,7 @@ static uint64_t read_clock(clockid_t clock)
 	return is_wall(clock) ? now + qw.wall_ahead_ns : now;
 }
 
-static struct timespec as_timespec(uint64_t ns)
+struct timespec qw_timespec(uint64_t ns)
 {
 	struct timespec time = { .tv_sec = (time_t)(ns / SECOND_NS), .tv_nsec = (long)(ns % SECOND_NS) };
 
@@ -60,9 +64,9 @@ static uint64_t as_ns(const struct timespec *time)
 
 QW_CALL int clock_gettime(clockid_t clock, struct timespec *time)
 {
-	if (!is_ours() || is_of_work(clock))
+	if (!is_ours() || !is_of_log(clock))
 		return QW_REAL(clock_gettime)(clock, time);
-	*time = as_timespec(read_clock(clock));
+	*time = qw_timespec(read_clock(clock));
 	return 0;
 }
 
@@ -96,60 +100,105 @@ QW_CALL int timespec_get(struct timespec *time, int base)
 {
 	if (!is_ours() || base != TIME_UTC)
 		return QW_REAL(timespec_get)(time, base);
-	*time = as_timespec(read_clock(CLOCK_REALTIME));
+	*time = qw_timespec(read_clock(CLOCK_REALTIME));
 	return base;
+}
+
+/* What counts work stays the kernel's. */
+QW_CALL clock_t times(struct tms *work)
+{
+	clock_t now = QW_REAL(times)(work);
+
+	return is_ours() ? (clock_t)(qw_look_at_clock() / (SECOND_NS / 100)) : now;
 }
 
 /* --- sleeps: the thread that serves sleeps, and then that time is over for it */
 
-static void slept(uint64_t ns)
+int qw_slept(int found, int64_t wait_ns)
 {
-	if (is_ours() && qw_is_serving_thread())
-		qw.now_ns += ns;
+	if (found == 0 && wait_ns > 0 && is_ours() && qw_is_serving_thread())
+		qw.now_ns += (uint64_t)wait_ns;
+	return found;
+}
+
+/* Really, and then that time is over. A signal of a timer ends it. */
+static int sleep_for(uint64_t ns, uint64_t *left_ns)
+{
+	uint64_t until = qw.now_ns + ns;
+
+	qw.interrupted = false;
+	while (qw.now_ns < until) {
+		uint64_t next = qw_next_alarm() < until ? qw_next_alarm() : until;
+		struct timespec wait = qw_timespec(next > qw.now_ns ? next - qw.now_ns : 0), left = { 0 };
+
+		if (QW_REAL(nanosleep)(&wait, &left)) {
+			*left_ns = until - next + as_ns(&left);
+			return -1;
+		}
+		if (next > qw.now_ns)
+			qw.now_ns = next;
+		qw_look_at_alarms();
+		if (qw.interrupted) {
+			*left_ns = until - qw.now_ns;
+			errno = EINTR;
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static bool sleeps_by_log(void)
+{
+	return is_ours() && qw_is_serving_thread();
 }
 
 QW_CALL int nanosleep(const struct timespec *wait, struct timespec *left)
 {
-	int result = QW_REAL(nanosleep)(wait, left);
+	uint64_t left_ns;
 
-	if (!result)
-		slept(as_ns(wait));
-	return result;
+	if (!sleeps_by_log() || !qw_is_time(wait))
+		return QW_REAL(nanosleep)(wait, left);
+	if (!sleep_for(as_ns(wait), &left_ns))
+		return 0;
+	if (left)
+		*left = qw_timespec(left_ns);
+	return -1;
 }
 
 QW_CALL int clock_nanosleep(clockid_t clock, int flags, const struct timespec *wait, struct timespec *left)
 {
 	struct timespec relative = *wait;
-	int result;
 
-	if (!is_ours() || is_of_work(clock))
+	if (!sleeps_by_log() || !is_of_log(clock) || !qw_is_time(wait))
 		return QW_REAL(clock_nanosleep)(clock, flags, wait, left);
 	if (flags & TIMER_ABSTIME) {
 		uint64_t now = read_clock(clock), until = as_ns(wait);
 
-		relative = as_timespec(until > now ? until - now : 0);
+		relative = qw_timespec(until > now ? until - now : 0);
+		left = NULL;
 	}
-	result = QW_REAL(clock_nanosleep)(CLOCK_MONOTONIC, 0, &relative, left);
-	if (!result)
-		slept(as_ns(&relative));
-	return result;
+	return nanosleep(&relative, left) ? errno : 0;
+}
+
+QW_CALL int thrd_sleep(const struct timespec *wait, struct timespec *left)
+{
+	if (!nanosleep(wait, left))
+		return 0;
+	return errno == EINTR ? -1 : -2;
 }
 
 QW_CALL int usleep(useconds_t wait_us)
 {
-	int result = QW_REAL(usleep)(wait_us);
+	struct timespec wait = qw_timespec((uint64_t)wait_us * 1000);
 
-	if (!result)
-		slept((uint64_t)wait_us * 1000);
-	return result;
+	return nanosleep(&wait, NULL);
 }
 
 QW_CALL unsigned int sleep(unsigned int wait_s)
 {
-	unsigned int left = QW_REAL(sleep)(wait_s);
+	struct timespec wait = { .tv_sec = (time_t)wait_s }, left = { 0 };
 
-	slept((uint64_t)(wait_s - left) * SECOND_NS);
-	return left;
+	return nanosleep(&wait, &left) ? (unsigned int)left.tv_sec + (left.tv_nsec >= 500000000) : 0;
 }
 
 /* --- timers that are descriptors */
@@ -214,30 +263,37 @@ static void what_is_left(const struct qw_object *timer, struct itimerspec *left)
 {
 	uint64_t until = timer->expires_ns > qw.now_ns ? timer->expires_ns - qw.now_ns : 0;
 
-	left->it_interval = as_timespec(timer->every_ns);
-	left->it_value = as_timespec(timer->expires_ns ? (until ? until : 1) : 0);
+	left->it_interval = qw_timespec(timer->every_ns);
+	left->it_value = qw_timespec(timer->expires_ns ? (until ? until : 1) : 0);
+}
+
+uint64_t qw_end_of(const struct timespec *at, bool is_absolute, bool is_realtime)
+{
+	uint64_t end = as_ns(at), ahead = is_realtime ? qw.wall_ahead_ns : 0;
+
+	if (end == 0)
+		return 0;
+	if (!is_absolute)
+		return end + qw.now_ns;
+	return end > ahead ? end - ahead : 1;
 }
 
 QW_CALL int timerfd_settime(int descriptor, int flags, const struct itimerspec *to, struct itimerspec *before)
 {
 	struct qw_object *timer = qw_object_of(descriptor);
-	uint64_t at;
 
 	if (!timer || timer->kind != QW_TIMER)
 		return QW_REAL(timerfd_settime)(descriptor, flags, to, before);
+	if (flags & ~(TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET) || !qw_is_time(&to->it_value) ||
+	    !qw_is_time(&to->it_interval)) {
+		errno = EINVAL;
+		return -1;
+	}
 	if (before)
 		what_is_left(timer, before);
-	at = as_ns(&to->it_value);
 	timer->every_ns = as_ns(&to->it_interval);
 	timer->expired = 0;
-	if (at && flags & TFD_TIMER_ABSTIME) {
-		uint64_t ahead = timer->is_realtime ? qw.wall_ahead_ns : 0;
-
-		at = at > ahead ? at - ahead : 1;
-	} else if (at) {
-		at += qw.now_ns;
-	}
-	timer->expires_ns = at;
+	timer->expires_ns = qw_end_of(&to->it_value, flags & TFD_TIMER_ABSTIME, timer->is_realtime);
 	qw_look_at_timers();
 	return 0;
 }

@@ -7,7 +7,6 @@
 
 /* Untouched pages of these take no memory. */
 static struct qw_object *objects[QW_DESCRIPTORS_MAX];
-static struct qw_epoll *epolls[QW_DESCRIPTORS_MAX];
 
 #define CONNECTION_LISTS 65536
 static struct qw_object *connections[CONNECTION_LISTS];
@@ -28,17 +27,22 @@ struct qw_object *qw_object_of(int descriptor)
 
 struct qw_epoll *qw_epoll_of(int descriptor, bool make)
 {
+	struct qw_object *object = qw_object_of(descriptor);
+
 	if (!is_ours(descriptor))
 		return NULL;
-	if (!epolls[descriptor] && make) {
-		struct qw_epoll *epoll = calloc(1, sizeof(*epoll));
-
-		if (!epoll)
-			qw_refuse(QW_WHY_OUT_OF_MEMORY, 0);
-		epoll->descriptor = descriptor;
-		epolls[descriptor] = epoll;
-	}
-	return epolls[descriptor];
+	if (object)
+		return object->kind == QW_EPOLL ? object->epoll : NULL;
+	/* The kernel knows which ones are: the doorbell is in none that was not used here. */
+	if (!make || QW_REAL(epoll_ctl)(descriptor, EPOLL_CTL_DEL, qw.door, NULL) == 0 || errno != ENOENT)
+		return NULL;
+	object = qw_new_object(QW_EPOLL);
+	object->epoll = calloc(1, sizeof(*object->epoll));
+	if (!object->epoll)
+		qw_refuse(QW_WHY_OUT_OF_MEMORY, 0);
+	object->epoll->object = object;
+	qw_set_object(descriptor, object);
+	return object->epoll;
 }
 
 struct qw_object *qw_new_object(enum qw_object_kind kind)
@@ -129,18 +133,25 @@ void qw_add_port(struct qw_object *object)
 }
 
 /* Whether both could be meant by who comes. */
-static bool overlap(const struct qw_endpoint *one, const struct qw_endpoint *other)
+static bool overlap(const struct qw_object *one, const struct qw_object *other)
 {
-	return one->port == other->port &&
-	       (!memcmp(one->ip, other->ip, 16) || is_any(one) || is_any(other));
+	const struct qw_object *newer = one->own.is_ipv6 ? one : other;
+
+	if (one->own.port != other->own.port)
+		return false;
+	if (!memcmp(one->own.ip, other->own.ip, 16))
+		return true;
+	if (one->own.is_ipv6 == other->own.is_ipv6)
+		return is_any(&one->own) || is_any(&other->own);
+	return is_any(&newer->own) && !newer->is_v6only;
 }
 
-bool qw_is_taken(const struct qw_endpoint *own, bool is_datagrams, bool may_share)
+bool qw_is_taken(const struct qw_object *wanted)
 {
 	for (struct qw_object *one = ports; one; one = one->next) {
-		if ((one->kind == QW_DATAGRAMS) != is_datagrams || !overlap(&one->own, own))
+		if ((one->kind == QW_DATAGRAMS) != (wanted->kind == QW_DATAGRAMS) || !overlap(one, wanted))
 			continue;
-		if (!may_share || !one->may_share || (one->kind == QW_LISTENER && !one->shares_port))
+		if (!wanted->may_share || !one->may_share || (one->kind == QW_LISTENER && !one->shares_port))
 			return true;
 	}
 	return false;
@@ -149,7 +160,7 @@ bool qw_is_taken(const struct qw_endpoint *own, bool is_datagrams, bool may_shar
 bool qw_somebody_listens(const struct qw_object *bound)
 {
 	for (struct qw_object *one = ports; one; one = one->next) {
-		if (one->kind == QW_LISTENER && overlap(&one->own, &bound->own) &&
+		if (one->kind == QW_LISTENER && overlap(one, bound) &&
 		    !(one->shares_port && bound->shares_port))
 			return true;
 	}
@@ -164,10 +175,12 @@ void qw_forget_watch(struct qw_watch *watch)
 		link = &(*link)->next_of_object;
 	*link = watch->next_of_object;
 	qw_unready(watch);
-	link = &watch->epoll->watches;
-	while (*link != watch)
-		link = &(*link)->next_of_epoll;
-	*link = watch->next_of_epoll;
+	if (watch->previous_of_epoll)
+		watch->previous_of_epoll->next_of_epoll = watch->next_of_epoll;
+	else
+		watch->epoll->watches = watch->next_of_epoll;
+	if (watch->next_of_epoll)
+		watch->next_of_epoll->previous_of_epoll = watch->previous_of_epoll;
 	free(watch);
 }
 
@@ -203,9 +216,16 @@ static void end(struct qw_object *object)
 	case QW_BOUND:
 		take_out(&ports, object);
 		break;
+	case QW_EPOLL:
+		while (object->epoll->watches)
+			qw_forget_watch(object->epoll->watches);
+		free(object->epoll);
+		break;
 	case QW_RANDOM:
 		break;
 	}
+	while (object->watches)
+		qw_forget_watch(object->watches);
 	free(object->bytes);
 	free(object);
 }
@@ -224,36 +244,13 @@ void qw_listen_no_more(struct qw_object *listener)
 		qw_say_listen(listener, QW_SAID_UNLISTEN);
 }
 
-static void drop_epoll(int descriptor)
-{
-	struct qw_epoll *epoll = epolls[descriptor];
-
-	if (!epoll)
-		return;
-	while (epoll->watches)
-		qw_forget_watch(epoll->watches);
-	epolls[descriptor] = NULL;
-	free(epoll);
-}
-
 void qw_drop_descriptor(int descriptor)
 {
 	struct qw_object *object = qw_object_of(descriptor);
-	struct qw_watch *watch, *next;
 
-	if (!is_ours(descriptor))
-		return;
-	drop_epoll(descriptor);
 	if (!object)
 		return;
 	objects[descriptor] = NULL;
-	/* The kernel keeps what a copy of the descriptor stands for in an epoll instance. Programs
-	 * take it out before. */
-	for (watch = object->watches; watch; watch = next) {
-		next = watch->next_of_object;
-		if (watch->descriptor == descriptor)
-			qw_forget_watch(watch);
-	}
 	if (--object->descriptors == 0)
 		end(object);
 }

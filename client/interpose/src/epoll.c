@@ -1,11 +1,13 @@
 /* epoll over virtual descriptors and the kernel's: level and edge, once, several instances. */
 #include "interpose.h"
 
-#include <pthread.h>
-#include <signal.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define MILLISECOND_NS 1000000LL
 
 static void make_ready(struct qw_watch *watch)
 {
@@ -40,13 +42,56 @@ void qw_unready(struct qw_watch *watch)
 		epoll->last_ready = watch->previous_ready;
 }
 
-void qw_has_news(struct qw_object *object)
+/* What there is for a watch now. */
+static uint32_t events_of(const struct qw_watch *watch)
+{
+	uint32_t has = qw_events_of(watch->object) & watch->events;
+
+	return watch->events & EPOLLET && !watch->has_news ? 0 : has;
+}
+
+bool qw_has_ready(const struct qw_epoll *epoll)
+{
+	for (const struct qw_watch *watch = epoll->first_ready; watch; watch = watch->next_ready) {
+		if (events_of(watch))
+			return true;
+	}
+	return false;
+}
+
+void qw_has_news_of(struct qw_object *object, uint32_t news)
 {
 	for (struct qw_watch *watch = object->watches; watch; watch = watch->next_of_object) {
+		if (!(watch->events & news))
+			continue;
 		watch->has_news = true;
-		if (qw_events_of(object) & (watch->events | EPOLLERR | EPOLLHUP))
-			make_ready(watch);
+		if (!(qw_events_of(object) & watch->events))
+			continue;
+		make_ready(watch);
+		qw_has_news_of(watch->epoll->object, QW_READ_EVENTS);
 	}
+}
+
+void qw_has_news(struct qw_object *object)
+{
+	qw_has_news_of(object, ~0U);
+}
+
+/* Whether an event of the kernel's is of an instance within this one, and stands for nothing but
+ * the doorbell. */
+static bool is_only_door(const struct qw_epoll *epoll, struct epoll_event *event)
+{
+	struct pollfd inner = { .events = POLLIN };
+
+	for (const struct qw_watch *watch = epoll->has_nested ? epoll->watches : NULL; watch;
+	     watch = watch->next_of_epoll) {
+		if (event->data.ptr != watch)
+			continue;
+		event->data = watch->data;
+		inner.fd = watch->descriptor;
+		return QW_REAL(poll)(&inner, 1, 0) == 0;
+	}
+	return false;
 }
 
 /* What the kernel has for this epoll instance, and the doorbell, which is added to it. */
@@ -62,22 +107,26 @@ static int ask_kernel(int descriptor, struct epoll_event *events, int most, int 
 			qw_refuse(QW_WHY_CALL, (uint64_t)errno);
 		epoll->has_door = true;
 	}
-	found = QW_REAL(epoll_pwait)(descriptor, events, most, wait_ms, NULL);
+	found = QW_REAL(epoll_pwait)(descriptor, events, most, wait_ms, qw_mask);
 	for (int i = 0; i < found; i++) {
 		uint64_t count;
 
 		if (events[i].data.ptr != &qw)
-			events[kept++] = events[i];
-		else if (syscall(SYS_read, qw.door, &count, sizeof(count)) < 0 && errno != EAGAIN)
+			continue;
+		if (syscall(SYS_read, qw.door, &count, sizeof(count)) < 0 && errno != EAGAIN)
 			qw_refuse(QW_WHY_CALL, (uint64_t)errno);
+	}
+	for (int i = 0; i < found; i++) {
+		if (events[i].data.ptr != &qw && !is_only_door(epoll, events + i))
+			events[kept++] = events[i];
 	}
 	return found < 0 ? found : kept;
 }
 
-static struct qw_watch *watch_of(struct qw_epoll *epoll, int descriptor)
+static struct qw_watch *watch_of(const struct qw_epoll *epoll, const struct qw_object *object, int descriptor)
 {
-	for (struct qw_watch *watch = epoll->watches; watch; watch = watch->next_of_epoll) {
-		if (watch->descriptor == descriptor)
+	for (struct qw_watch *watch = object->watches; watch; watch = watch->next_of_object) {
+		if (watch->epoll == epoll && watch->descriptor == descriptor)
 			return watch;
 	}
 	return NULL;
@@ -85,11 +134,25 @@ static struct qw_watch *watch_of(struct qw_epoll *epoll, int descriptor)
 
 static void set_watch(struct qw_watch *watch, const struct epoll_event *event)
 {
-	watch->events = event->events;
+	watch->events = event->events | EPOLLERR | EPOLLHUP;
 	watch->data = event->data;
 	watch->has_news = true;
-	if (qw_events_of(watch->object) & (watch->events | EPOLLERR | EPOLLHUP))
-		make_ready(watch);
+	if (!(qw_events_of(watch->object) & watch->events))
+		return;
+	make_ready(watch);
+	qw_has_news_of(watch->epoll->object, QW_READ_EVENTS);
+}
+
+/* An instance within another has its own place in the kernel's: what the kernel has for it is known
+ * there only. */
+static int tell_kernel(int descriptor, int operation, struct qw_watch *watch, const struct epoll_event *event)
+{
+	struct epoll_event inner = { .events = event ? event->events : 0, .data.ptr = watch };
+
+	if (watch->object->kind != QW_EPOLL)
+		return 0;
+	watch->epoll->has_nested = true;
+	return QW_REAL(epoll_ctl)(descriptor, operation, watch->descriptor, &inner);
 }
 
 static int add_watch(int descriptor, int watched, struct qw_object *object, const struct epoll_event *event)
@@ -104,7 +167,13 @@ static int add_watch(int descriptor, int watched, struct qw_object *object, cons
 	watch->epoll = epoll;
 	watch->object = object;
 	watch->descriptor = watched;
+	if (tell_kernel(descriptor, EPOLL_CTL_ADD, watch, event)) {
+		free(watch);
+		return -1;
+	}
 	watch->next_of_epoll = epoll->watches;
+	if (epoll->watches)
+		epoll->watches->previous_of_epoll = watch;
 	epoll->watches = watch;
 	watch->next_of_object = object->watches;
 	object->watches = watch;
@@ -112,35 +181,69 @@ static int add_watch(int descriptor, int watched, struct qw_object *object, cons
 	return 0;
 }
 
+/* What may stand beside `EPOLLEXCLUSIVE`. */
+#define EXCLUSIVE_EVENTS \
+	(EPOLLIN | EPOLLOUT | EPOLLRDNORM | EPOLLWRNORM | EPOLLRDBAND | EPOLLWRBAND | EPOLLERR | EPOLLHUP | \
+	 EPOLLWAKEUP | EPOLLET | EPOLLEXCLUSIVE)
+
+/* What is wrong with it; 0: nothing. */
+static int fault_of(int operation, const struct qw_watch *watch, const struct epoll_event *event)
+{
+	switch (operation) {
+	case EPOLL_CTL_ADD:
+		if (watch)
+			return EEXIST;
+		return event->events & EPOLLEXCLUSIVE && event->events & ~EXCLUSIVE_EVENTS ? EINVAL : 0;
+	case EPOLL_CTL_MOD:
+		if (!watch)
+			return event->events & EPOLLEXCLUSIVE ? EINVAL : ENOENT;
+		return (event->events | watch->events) & EPOLLEXCLUSIVE ? EINVAL : 0;
+	case EPOLL_CTL_DEL:
+		return watch ? 0 : ENOENT;
+	default:
+		return EINVAL;
+	}
+}
+
+static int control_virtual(int descriptor, struct qw_epoll *epoll, int operation, int watched,
+			   struct qw_object *object, struct epoll_event *event)
+{
+	struct qw_watch *watch = watch_of(epoll, object, watched);
+
+	errno = fault_of(operation, watch, event);
+	if (errno)
+		return -1;
+	if (operation == EPOLL_CTL_ADD)
+		return add_watch(descriptor, watched, object, event);
+	if (tell_kernel(descriptor, operation, watch, event))
+		return -1;
+	if (operation == EPOLL_CTL_MOD)
+		set_watch(watch, event);
+	else
+		qw_forget_watch(watch);
+	return 0;
+}
+
 QW_CALL int epoll_ctl(int descriptor, int operation, int watched, struct epoll_event *event)
 {
 	struct qw_object *object = qw_object_of(watched);
-	struct qw_watch *watch;
+	struct qw_epoll *epoll;
+	int result;
 
-	if (!object)
-		return QW_REAL(epoll_ctl)(descriptor, operation, watched, event);
-	watch = watch_of(qw_epoll_of(descriptor, true), watched);
-	if (operation == EPOLL_CTL_ADD && watch) {
-		errno = EEXIST;
+	if (!object && qw.on == 1 && operation == EPOLL_CTL_ADD && qw_epoll_of(watched, true))
+		object = qw_object_of(watched); /* an instance within another */
+	if (object) {
+		epoll = qw_epoll_of(descriptor, true);
+		if (epoll)
+			return control_virtual(descriptor, epoll, operation, watched, object, event);
+		errno = fcntl(descriptor, F_GETFD) < 0 ? EBADF : EINVAL;
 		return -1;
 	}
-	if (operation != EPOLL_CTL_ADD && !watch) {
-		errno = ENOENT;
-		return -1;
-	}
-	switch (operation) {
-	case EPOLL_CTL_ADD:
-		return add_watch(descriptor, watched, object, event);
-	case EPOLL_CTL_MOD:
-		set_watch(watch, event);
-		return 0;
-	case EPOLL_CTL_DEL:
-		qw_forget_watch(watch);
-		return 0;
-	default:
-		errno = EINVAL;
-		return -1;
-	}
+	result = QW_REAL(epoll_ctl)(descriptor, operation, watched, event);
+	epoll = result == 0 && operation == EPOLL_CTL_ADD && qw.on == 1 ? qw_epoll_of(descriptor, true) : NULL;
+	if (epoll)
+		epoll->has_plain = true;
+	return result;
 }
 
 /* What virtual descriptors have for this instance, in the order in which it came. */
@@ -150,18 +253,18 @@ static int gather(struct qw_epoll *epoll, struct epoll_event *events, int most)
 	int found = 0;
 
 	for (bool goes_on = watch; goes_on && found < most; watch = next) {
-		uint32_t has = qw_events_of(watch->object) & (watch->events | EPOLLERR | EPOLLHUP);
+		uint32_t has = events_of(watch);
 
 		goes_on = watch != last;
 		next = watch->next_ready;
 		qw_unready(watch);
-		if (!has || (watch->events & EPOLLET && !watch->has_news))
+		if (!has)
 			continue;
 		watch->has_news = false;
 		events[found].events = has;
 		events[found++].data = watch->data;
 		if (watch->events & EPOLLONESHOT)
-			watch->events &= EPOLLONESHOT | EPOLLET;
+			watch->events &= EPOLLONESHOT | EPOLLET | EPOLLEXCLUSIVE | EPOLLWAKEUP;
 		else if (!(watch->events & EPOLLET))
 			make_ready(watch);
 	}
@@ -181,6 +284,31 @@ static int ask_epoll(void *what, int wait_ms)
 	return ask->found;
 }
 
+/* So many times clients come before what the kernel has. */
+#define PASSED_OVER_MAX 8
+
+/* Whoever has always something for the program does not keep it from the rest for ever. */
+static int with_plain(int descriptor, struct qw_epoll *epoll, struct epoll_event *events, int found, int most)
+{
+	int more;
+
+	if ((!epoll->has_plain && !epoll->has_nested) || ++epoll->passed_over < PASSED_OVER_MAX || found == most)
+		return found;
+	epoll->passed_over = 0;
+	qw_mask = NULL; /* where something is there, no signal is let in */
+	more = ask_kernel(descriptor, events + found, most - found, 0);
+	return more > 0 ? found + more : found;
+}
+
+/* The time is over; a signal that is let in counts all the same. */
+static int look_at_kernel(int descriptor, struct epoll_event *events, int most)
+{
+	struct timespec none = { 0 };
+	int found = ask_kernel(descriptor, events, most, 0);
+
+	return found == 0 && qw_mask ? QW_REAL(ppoll)(NULL, 0, &none, qw_mask) : found;
+}
+
 static uint64_t deadline_in(int64_t wait_ns)
 {
 	return wait_ns < 0 ? QW_NEVER : qw.now_ns + (uint64_t)wait_ns;
@@ -197,7 +325,7 @@ static int wait_for_events(int descriptor, struct epoll_event *events, int most,
 	for (;;) {
 		found = gather(epoll, events, most);
 		if (found)
-			return found;
+			return with_plain(descriptor, epoll, events, found, most);
 		if (wait_ns == 0) {
 			/* A program that never waits is given turns all the same, everywhere after
 			 * as many looks. */
@@ -212,7 +340,8 @@ static int wait_for_events(int descriptor, struct epoll_event *events, int most,
 				found = ask_kernel(descriptor, events, most, 0);
 			break;
 		case QW_WOKEN_LATE:
-			return gather(epoll, events, most);
+			found = gather(epoll, events, most);
+			return found ? found : look_at_kernel(descriptor, events, most);
 		case QW_WOKEN_KERNEL:
 			return ask.found;
 		case QW_WOKEN_SIGNAL:
@@ -232,50 +361,46 @@ static bool serves(int descriptor)
 	return qw.on == 1 && epoll && epoll->watches;
 }
 
-/* While a signal mask is set for the wait only. */
+/* With a signal mask for the wait only: the kernel lets in what is pending. */
 static int masked(int descriptor, struct epoll_event *events, int most, int64_t wait_ns, const sigset_t *mask)
 {
-	sigset_t before;
 	int found;
 
 	if (most <= 0) {
 		errno = EINVAL;
 		return -1;
 	}
-	if (mask && pthread_sigmask(SIG_SETMASK, mask, &before))
-		return -1;
+	qw_mask = mask;
 	found = wait_for_events(descriptor, events, most, wait_ns);
-	if (mask) {
-		int error = errno;
-
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-		errno = error;
-	}
+	qw_mask = NULL;
 	return found;
 }
 
 QW_CALL int epoll_wait(int descriptor, struct epoll_event *events, int most, int wait_ms)
 {
 	if (!serves(descriptor))
-		return QW_REAL(epoll_wait)(descriptor, events, most, wait_ms);
-	return masked(descriptor, events, most, (int64_t)wait_ms * 1000000, NULL);
+		return qw_slept(QW_REAL(epoll_wait)(descriptor, events, most, wait_ms), wait_ms * MILLISECOND_NS);
+	return masked(descriptor, events, most, wait_ms * MILLISECOND_NS, NULL);
 }
 
 QW_CALL int epoll_pwait(int descriptor, struct epoll_event *events, int most, int wait_ms, const sigset_t *mask)
 {
 	if (!serves(descriptor))
-		return QW_REAL(epoll_pwait)(descriptor, events, most, wait_ms, mask);
-	return masked(descriptor, events, most, (int64_t)wait_ms * 1000000, mask);
+		return qw_slept(QW_REAL(epoll_pwait)(descriptor, events, most, wait_ms, mask),
+				wait_ms * MILLISECOND_NS);
+	return masked(descriptor, events, most, wait_ms * MILLISECOND_NS, mask);
 }
 
 QW_CALL int epoll_pwait2(int descriptor, struct epoll_event *events, int most, const struct timespec *wait,
 			 const sigset_t *mask)
 {
-	int64_t wait_ns = -1;
+	int64_t wait_ns = qw_nanoseconds(wait);
 
 	if (!serves(descriptor))
-		return QW_REAL(epoll_pwait2)(descriptor, events, most, wait, mask);
-	if (wait)
-		wait_ns = (int64_t)wait->tv_sec * 1000000000 + wait->tv_nsec;
+		return qw_slept(QW_REAL(epoll_pwait2)(descriptor, events, most, wait, mask), wait_ns);
+	if (wait && !qw_is_time(wait)) {
+		errno = EINVAL;
+		return -1;
+	}
 	return masked(descriptor, events, most, wait_ns, mask);
 }

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,9 +36,13 @@ enum qw_object_kind {
 	QW_DATAGRAMS,
 	QW_TIMER,
 	QW_RANDOM,
+	QW_EPOLL,
 };
 
 struct qw_watch;
+
+/* What is new when something can be read. */
+#define QW_READ_EVENTS (EPOLLIN | EPOLLPRI | EPOLLRDNORM | EPOLLRDBAND)
 
 /* What a virtual descriptor stands for. Descriptors made by dup() share one. */
 struct qw_object {
@@ -60,7 +65,13 @@ struct qw_object {
 	/* In the table of connections, or of listeners. */
 	struct qw_object *next;
 	/* Of a socket with a name: as `SO_REUSEADDR` and `SO_REUSEPORT` allow. */
-	bool may_share, shares_port;
+	bool may_share, shares_port, is_v6only;
+	/* Options that those inherit who are accepted: bits of `inherited` in sockets.c. */
+	uint32_t inherited;
+	/* A socket for datagrams that speaks with `peer` only. */
+	bool has_peer;
+	/* Of an epoll instance. */
+	struct qw_epoll *epoll;
 	/* Of a timer. */
 	uint64_t expires_ns, every_ns, expired;
 	bool is_realtime;
@@ -84,13 +95,15 @@ struct qw_watch {
 	bool is_ready, has_news;
 	struct qw_watch *next_of_object;
 	struct qw_watch *next_ready, *previous_ready;
-	struct qw_watch *next_of_epoll;
+	struct qw_watch *next_of_epoll, *previous_of_epoll;
 };
 
 /* What an epoll instance of the kernel's has beside. */
 struct qw_epoll {
-	int descriptor;
-	bool has_door;
+	struct qw_object *object;
+	bool has_door, has_plain, has_nested;
+	/* Waits in a row in which the kernel was not asked. */
+	unsigned int passed_over;
 	struct qw_watch *watches;
 	struct qw_watch *first_ready, *last_ready;
 };
@@ -114,6 +127,8 @@ struct qw_state {
 };
 
 extern struct qw_state qw;
+/* The signal mask of a wait that has one of its own. */
+extern _Thread_local const sigset_t *qw_mask;
 
 /* state.c */
 void qw_start(void);
@@ -141,6 +156,7 @@ void *qw_real(const char *name);
 
 /* descriptors.c */
 struct qw_object *qw_object_of(int descriptor);
+/* NULL: it is none, or, with `make`, errno says why it is none. */
 struct qw_epoll *qw_epoll_of(int descriptor, bool make);
 struct qw_object *qw_new_object(enum qw_object_kind kind);
 void qw_set_object(int descriptor, struct qw_object *object);
@@ -151,7 +167,7 @@ struct qw_object *qw_connection(uint64_t number);
 void qw_add_connection(struct qw_object *object);
 /* Of sockets with a name. */
 void qw_add_port(struct qw_object *object);
-bool qw_is_taken(const struct qw_endpoint *own, bool is_datagrams, bool may_share);
+bool qw_is_taken(const struct qw_object *wanted);
 bool qw_somebody_listens(const struct qw_object *bound);
 /* Nobody comes to it any more, and who has come is sent away. */
 void qw_listen_no_more(struct qw_object *listener);
@@ -161,6 +177,8 @@ struct qw_object *qw_listener_for(const struct qw_endpoint *own, enum qw_object_
 
 /* ring.c */
 bool qw_take_turn(void);
+/* A signal, as if the kernel had sent it. */
+void qw_deliver(int number, int code, union sigval value);
 void qw_ring_replica(void);
 void qw_count_unread(int64_t more);
 void qw_say(enum qw_said kind, uint64_t connection, const void *bytes, size_t count);
@@ -171,6 +189,9 @@ enum qw_woken { QW_WOKEN_TURN, QW_WOKEN_KERNEL, QW_WOKEN_SIGNAL, QW_WOKEN_LATE }
 /* The events of poll() that an object has now. */
 uint32_t qw_events_of(const struct qw_object *object);
 void qw_has_news(struct qw_object *object);
+/* Only of these events. */
+void qw_has_news_of(struct qw_object *object, uint32_t news);
+bool qw_has_ready(const struct qw_epoll *epoll);
 void qw_unready(struct qw_watch *watch);
 /* Waits until there is another turn, and takes it. `QW_WOKEN_LATE`: the log's time came to
  * `deadline_ns`. */
@@ -187,7 +208,18 @@ struct qw_patience {
 /* Nothing is there for the call. Whether to look again; otherwise errno says why not. */
 bool qw_look_again(int descriptor, struct qw_object *object, bool may_wait, struct qw_patience *patience);
 
+/* poll.c */
+bool qw_is_time(const struct timespec *time);
+/* -1: without end. */
+int64_t qw_nanoseconds(const struct timespec *time);
+
 /* clock.c */
+struct timespec qw_timespec(uint64_t ns);
+/* The log's time at which a timer ends; 0: it is none. */
+uint64_t qw_end_of(const struct timespec *at, bool is_absolute, bool is_realtime);
+/* A wait for the kernel's descriptors only has ended with `found`. If it was its time that is over,
+ * that has passed. */
+int qw_slept(int found, int64_t wait_ns);
 uint64_t qw_look_at_clock(void);
 /* When the next timer ends; QW_NEVER: none does. */
 uint64_t qw_next_timer(void);
@@ -198,13 +230,19 @@ void qw_forget_timer(const struct qw_object *timer);
 /* The error that is reported once; 0: none. */
 int qw_take_error(struct qw_object *object);
 
+/* alarms.c */
+uint64_t qw_next_alarm(void);
+void qw_look_at_alarms(void);
+
 /* chance.c */
 void qw_chance(void *bytes, size_t count);
 
 /* sockets.c */
 bool qw_is_socket(const struct qw_object *object);
+bool qw_has_option(int descriptor, int level, int option);
 bool qw_is_ours(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint);
 bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length);
+void qw_of_family(struct qw_endpoint *endpoint, bool is_ipv6);
 void qw_put_address(const struct qw_endpoint *from, struct sockaddr *address, socklen_t *length);
 
 #endif

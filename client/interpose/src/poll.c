@@ -2,7 +2,6 @@
 #include "interpose.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,13 @@ static bool has_virtual(const struct pollfd *wanted, nfds_t count)
 			return true;
 	}
 	return false;
+}
+
+static bool is_plain(int descriptor)
+{
+	const struct qw_object *object = descriptor < 0 ? NULL : qw_object_of(descriptor);
+
+	return descriptor >= 0 && (!object || object->kind == QW_EPOLL);
 }
 
 /* What virtual descriptors have. */
@@ -50,26 +56,44 @@ static int ask_poll(void *what, int wait_ms)
 	struct poll_ask *ask = what;
 	struct pollfd plain[PLAIN_MAX + 1];
 	nfds_t place[PLAIN_MAX], plain_count = 0;
+	struct timespec none = { 0 };
 	uint64_t count;
 
 	for (nfds_t i = 0; i < ask->count && plain_count < PLAIN_MAX; i++) {
-		if (ask->wanted[i].fd < 0 || qw_object_of(ask->wanted[i].fd))
+		if (!is_plain(ask->wanted[i].fd))
 			continue;
 		place[plain_count] = i;
 		plain[plain_count++] = ask->wanted[i];
 	}
 	plain[plain_count] = (struct pollfd){ .fd = qw.door, .events = POLLIN };
-	ask->found = QW_REAL(poll)(plain, plain_count + 1, wait_ms);
+	if (plain_count == 0 && wait_ms == 0 && !qw_mask)
+		return ask->found = 0;
+	ask->found = QW_REAL(ppoll)(plain, plain_count + 1, wait_ms < 0 ? NULL : &none, qw_mask);
 	if (ask->found <= 0)
 		return ask->found;
 	if (plain[plain_count].revents) {
-		ask->found--;
 		if (syscall(SYS_read, qw.door, &count, sizeof(count)) < 0 && errno != EAGAIN)
 			return -1;
+		/* It may be in an epoll instance of these, too. */
+		ask->found = QW_REAL(poll)(plain, plain_count, 0);
 	}
 	for (nfds_t i = 0; i < plain_count; i++)
-		ask->wanted[place[i]].revents = plain[i].revents;
+		ask->wanted[place[i]].revents = (short)(ask->wanted[place[i]].revents | plain[i].revents);
 	return ask->found;
+}
+
+/* All that is there. */
+static int look_at_all(struct poll_ask *ask)
+{
+	int found = 0;
+
+	if (look(ask->wanted, ask->count))
+		qw_mask = NULL; /* where something is there, no signal is let in */
+	if (ask_poll(ask, 0) < 0)
+		return -1;
+	for (nfds_t i = 0; i < ask->count; i++)
+		found += ask->wanted[i].revents != 0;
+	return found;
 }
 
 static int wait_for(struct pollfd *wanted, nfds_t count, int64_t wait_ns)
@@ -83,9 +107,8 @@ static int wait_for(struct pollfd *wanted, nfds_t count, int64_t wait_ns)
 	for (nfds_t i = 0; i < count; i++)
 		wanted[i].revents = 0;
 	for (;;) {
-		found = look(wanted, count);
-		if (found)
-			return found;
+		if (look(wanted, count))
+			return look_at_all(&ask);
 		if (wait_ns == 0) {
 			if (++qw.idle_waits < QW_IDLE_WAITS_MAX)
 				return ask_poll(&ask, 0);
@@ -94,11 +117,10 @@ static int wait_for(struct pollfd *wanted, nfds_t count, int64_t wait_ns)
 		}
 		switch (qw_wait_beside(deadline, ask_poll, &ask)) {
 		case QW_WOKEN_TURN:
-			if (!(found = look(wanted, count)))
-				found = ask_poll(&ask, 0);
+			found = look_at_all(&ask);
 			break;
 		case QW_WOKEN_LATE:
-			return look(wanted, count);
+			return look_at_all(&ask);
 		case QW_WOKEN_KERNEL:
 			return ask.found;
 		case QW_WOKEN_SIGNAL:
@@ -112,28 +134,28 @@ static int wait_for(struct pollfd *wanted, nfds_t count, int64_t wait_ns)
 
 static int masked(struct pollfd *wanted, nfds_t count, int64_t wait_ns, const sigset_t *mask)
 {
-	sigset_t before;
-	int found, error;
+	int found;
 
-	if (!mask)
-		return wait_for(wanted, count, wait_ns);
-	pthread_sigmask(SIG_SETMASK, mask, &before);
+	qw_mask = mask;
 	found = wait_for(wanted, count, wait_ns);
-	error = errno;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	errno = error;
+	qw_mask = NULL;
 	return found;
 }
 
-static int64_t nanoseconds(const struct timespec *wait)
+bool qw_is_time(const struct timespec *time)
 {
-	return wait ? (int64_t)wait->tv_sec * 1000000000 + wait->tv_nsec : -1;
+	return time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < 1000000000;
+}
+
+int64_t qw_nanoseconds(const struct timespec *time)
+{
+	return time ? (int64_t)time->tv_sec * 1000000000 + time->tv_nsec : -1;
 }
 
 QW_CALL int poll(struct pollfd *wanted, nfds_t count, int wait_ms)
 {
 	if (qw.on != 1 || !has_virtual(wanted, count))
-		return QW_REAL(poll)(wanted, count, wait_ms);
+		return qw_slept(QW_REAL(poll)(wanted, count, wait_ms), wait_ms * 1000000LL);
 	return masked(wanted, count, (int64_t)wait_ms * 1000000, NULL);
 }
 
@@ -147,8 +169,20 @@ QW_CALL int __poll_chk(struct pollfd *wanted, nfds_t count, int wait_ms, size_t 
 QW_CALL int ppoll(struct pollfd *wanted, nfds_t count, const struct timespec *wait, const sigset_t *mask)
 {
 	if (qw.on != 1 || !has_virtual(wanted, count))
-		return QW_REAL(ppoll)(wanted, count, wait, mask);
-	return masked(wanted, count, nanoseconds(wait), mask);
+		return qw_slept(QW_REAL(ppoll)(wanted, count, wait, mask), qw_nanoseconds(wait));
+	if (wait && !qw_is_time(wait)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return masked(wanted, count, qw_nanoseconds(wait), mask);
+}
+
+QW_CALL int __ppoll_chk(struct pollfd *wanted, nfds_t count, const struct timespec *wait, const sigset_t *mask,
+			size_t bytes)
+{
+	if (bytes / sizeof(*wanted) < count)
+		abort();
+	return ppoll(wanted, count, wait, mask);
 }
 
 /* --- select() is poll() in another form */
@@ -211,19 +245,41 @@ static int select_by_poll(int limit, fd_set *in, fd_set *out, fd_set *except, in
 	return bits;
 }
 
+/* What is left of a wait, as the kernel says it. */
+static void set_left(struct timeval *wait, uint64_t until_ns)
+{
+	uint64_t left_us = until_ns > qw.now_ns ? (until_ns - qw.now_ns) / 1000 : 0;
+
+	wait->tv_sec = (time_t)(left_us / 1000000);
+	wait->tv_usec = (suseconds_t)(left_us % 1000000);
+}
+
 QW_CALL int select(int limit, fd_set *in, fd_set *out, fd_set *except, struct timeval *wait)
 {
 	int64_t wait_ns = wait ? (int64_t)wait->tv_sec * 1000000000 + (int64_t)wait->tv_usec * 1000 : -1;
+	uint64_t until_ns = qw.now_ns + (uint64_t)wait_ns;
+	int found;
 
 	if (qw.on != 1 || !sets_have_virtual(limit, in, out, except))
-		return QW_REAL(select)(limit, in, out, except, wait);
-	return select_by_poll(limit, in, out, except, wait_ns, NULL);
+		return qw_slept(QW_REAL(select)(limit, in, out, except, wait), wait_ns);
+	if (wait && (wait->tv_sec < 0 || wait->tv_usec < 0)) {
+		errno = EINVAL;
+		return -1;
+	}
+	found = select_by_poll(limit, in, out, except, wait_ns, NULL);
+	if (wait)
+		set_left(wait, until_ns);
+	return found;
 }
 
 QW_CALL int pselect(int limit, fd_set *in, fd_set *out, fd_set *except, const struct timespec *wait,
 		    const sigset_t *mask)
 {
 	if (qw.on != 1 || !sets_have_virtual(limit, in, out, except))
-		return QW_REAL(pselect)(limit, in, out, except, wait, mask);
-	return select_by_poll(limit, in, out, except, nanoseconds(wait), mask);
+		return qw_slept(QW_REAL(pselect)(limit, in, out, except, wait, mask), qw_nanoseconds(wait));
+	if (wait && !qw_is_time(wait)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return select_by_poll(limit, in, out, except, qw_nanoseconds(wait), mask);
 }

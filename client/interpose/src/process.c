@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,13 +20,33 @@ QW_CALL pid_t getpid(void)
 	return qw.on == 1 ? PROCESS : QW_REAL(getpid)();
 }
 
+/* A child that was made before the program served knows its parent by the same number. */
 static pid_t real_of(pid_t process)
 {
-	if (qw.on != 1)
+	if (qw.on <= 0)
 		return process;
 	if (process == PROCESS)
 		return qw.process;
 	return process == -PROCESS ? -qw.process : process;
+}
+
+QW_CALL pid_t getppid(void)
+{
+	pid_t parent = QW_REAL(getppid)();
+
+	return qw.on == 2 && parent == qw.process ? PROCESS : parent;
+}
+
+QW_CALL pid_t gettid(void)
+{
+	pid_t thread = QW_REAL(gettid)();
+
+	return qw.on == 1 && thread == qw.process ? PROCESS : thread;
+}
+
+QW_CALL int tgkill(pid_t process, pid_t thread, int signal)
+{
+	return QW_REAL(tgkill)(real_of(process), real_of(thread), signal);
 }
 
 QW_CALL int kill(pid_t process, int signal)
@@ -36,6 +57,63 @@ QW_CALL int kill(pid_t process, int signal)
 QW_CALL int sigqueue(pid_t process, int signal, const union sigval value)
 {
 	return QW_REAL(sigqueue)(real_of(process), signal, value);
+}
+
+/* --- calls that ask about a process by its number */
+
+QW_CALL pid_t getpgid(pid_t process)
+{
+	return QW_REAL(getpgid)(real_of(process));
+}
+
+QW_CALL pid_t getsid(pid_t process)
+{
+	return QW_REAL(getsid)(real_of(process));
+}
+
+QW_CALL int setpgid(pid_t process, pid_t group)
+{
+	return QW_REAL(setpgid)(real_of(process), real_of(group));
+}
+
+QW_CALL int getpriority(__priority_which_t which, id_t who)
+{
+	return QW_REAL(getpriority)(which, (id_t)real_of((pid_t)who));
+}
+
+QW_CALL int setpriority(__priority_which_t which, id_t who, int priority)
+{
+	return QW_REAL(setpriority)(which, (id_t)real_of((pid_t)who), priority);
+}
+
+QW_CALL int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *processors)
+{
+	return QW_REAL(sched_getaffinity)(real_of(process), bytes, processors);
+}
+
+QW_CALL int sched_setaffinity(pid_t process, size_t bytes, const cpu_set_t *processors)
+{
+	return QW_REAL(sched_setaffinity)(real_of(process), bytes, processors);
+}
+
+QW_CALL int sched_getscheduler(pid_t process)
+{
+	return QW_REAL(sched_getscheduler)(real_of(process));
+}
+
+QW_CALL int sched_setscheduler(pid_t process, int policy, const struct sched_param *how)
+{
+	return QW_REAL(sched_setscheduler)(real_of(process), policy, how);
+}
+
+QW_CALL int prlimit(pid_t process, __rlimit_resource_t which, const struct rlimit *to, struct rlimit *from)
+{
+	return QW_REAL(prlimit)(real_of(process), which, to, from);
+}
+
+QW_CALL int prlimit64(pid_t process, __rlimit_resource_t which, const struct rlimit64 *to, struct rlimit64 *from)
+{
+	return QW_REAL(prlimit64)(real_of(process), which, to, from);
 }
 
 /* Its child has memory of its own: otherwise what the child closes would be closed here. */

@@ -104,13 +104,15 @@ static void take_accept(const struct qw_record *record)
 	object->connection = record->connection;
 	object->peer = accept->peer;
 	object->own = accept->own;
+	qw_of_family(&object->peer, listener->own.is_ipv6);
+	qw_of_family(&object->own, listener->own.is_ipv6);
 	qw_add_connection(object);
 	if (listener->last_waiting)
 		listener->last_waiting->next_waiting = object;
 	else
 		listener->first_waiting = object;
 	listener->last_waiting = object;
-	qw_has_news(listener);
+	qw_has_news_of(listener, QW_READ_EVENTS);
 }
 
 static void take_datagram(const struct qw_record *record)
@@ -125,7 +127,11 @@ static void take_datagram(const struct qw_record *record)
 	if (!object)
 		return; /* as the network would: it is lost */
 	packet.peer = accept->peer;
+	if (object->has_peer && (packet.peer.port != object->peer.port || memcmp(packet.peer.ip, object->peer.ip, 16)))
+		return;
 	packet.own = accept->own;
+	qw_of_family(&packet.peer, object->own.is_ipv6);
+	qw_of_family(&packet.own, object->own.is_ipv6);
 	packet.bytes = record->bytes - (uint32_t)sizeof(*accept);
 	if (object->end - object->at + sizeof(packet) + packet.bytes > QW_DATAGRAMS_BYTES_MAX) {
 		__atomic_add_fetch(&qw.control->lost_datagrams, 1, __ATOMIC_RELAXED);
@@ -133,12 +139,13 @@ static void take_datagram(const struct qw_record *record)
 	}
 	keep(object, &packet, sizeof(packet));
 	keep(object, accept + 1, packet.bytes);
-	qw_has_news(object);
+	qw_has_news_of(object, QW_READ_EVENTS);
 }
 
 /* The kernel says whether a handler has run: then whoever waits is interrupted. */
-static void deliver(int number)
+void qw_deliver(int number, int code, union sigval value)
 {
+	siginfo_t info = { .si_signo = number, .si_code = code };
 	struct timespec none = { 0 };
 	struct sigaction action;
 	sigset_t all, before;
@@ -146,8 +153,10 @@ static void deliver(int number)
 	sigaction(number, NULL, &action);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	raise(number);
-	if (QW_REAL(ppoll)(NULL, 0, &none, &before) < 0) {
+	info.si_pid = getpid();
+	info.si_value = value;
+	syscall(SYS_rt_tgsigqueueinfo, qw.process, syscall(SYS_gettid), number, &info);
+	if (QW_REAL(ppoll)(NULL, 0, &none, qw_mask ? qw_mask : &before) < 0) {
 		qw.interrupted = true;
 		qw.restarts = action.sa_flags & SA_RESTART;
 	}
@@ -166,7 +175,7 @@ static void take_event(const struct qw_record *record)
 		take_datagram(record);
 		return;
 	case QW_GIVEN_SIGNAL:
-		deliver((int)record->connection);
+		qw_deliver((int)record->connection, SI_USER, (union sigval){ 0 });
 		return;
 	case QW_GIVEN_DATA:
 	case QW_GIVEN_END:
@@ -185,7 +194,7 @@ static void take_event(const struct qw_record *record)
 		object->ended = true;
 	if (record->kind == QW_GIVEN_RESET)
 		object->reset = true;
-	qw_has_news(object);
+	qw_has_news_of(object, record->kind == QW_GIVEN_DATA ? QW_READ_EVENTS : ~0U);
 }
 
 /* False: none is there. */

@@ -2,6 +2,7 @@
 #include "interpose.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
 #include <linux/close_range.h>
@@ -53,6 +54,15 @@ void qw_put_address(const struct qw_endpoint *from, struct sockaddr *address, so
 	*length = bytes;
 }
 
+/* IPv4 is told to a socket of IPv6 as a part of that, and the other way round. */
+void qw_of_family(struct qw_endpoint *endpoint, bool is_ipv6)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (!memcmp(endpoint->ip, mapped, sizeof(mapped)))
+		endpoint->is_ipv6 = is_ipv6;
+}
+
 static int type_of(int descriptor)
 {
 	int type = 0;
@@ -67,22 +77,83 @@ static int type_of(int descriptor)
 
 bool qw_is_socket(const struct qw_object *object)
 {
-	return object && object->kind != QW_TIMER && object->kind != QW_RANDOM;
+	return object && object->kind != QW_TIMER && object->kind != QW_RANDOM && object->kind != QW_EPOLL;
 }
 
-static bool has_option(int descriptor, int option)
+bool qw_has_option(int descriptor, int level, int option)
 {
 	int value = 0;
 	socklen_t length = sizeof(value);
 
-	return !QW_REAL(getsockopt)(descriptor, SOL_SOCKET, option, &value, &length) && value;
+	return !QW_REAL(getsockopt)(descriptor, level, option, &value, &length) && value;
+}
+
+/* What a connection inherits of its listener, if it is set: all else has no effect on it. */
+static const struct {
+	int level, option;
+} inherited[] = {
+	{ SOL_SOCKET, SO_KEEPALIVE },	{ SOL_SOCKET, SO_LINGER },     { SOL_SOCKET, SO_RCVTIMEO },
+	{ SOL_SOCKET, SO_SNDTIMEO },	{ SOL_SOCKET, SO_OOBINLINE },  { IPPROTO_TCP, TCP_NODELAY },
+	{ IPPROTO_TCP, TCP_KEEPIDLE },	{ IPPROTO_TCP, TCP_KEEPINTVL }, { IPPROTO_TCP, TCP_KEEPCNT },
+	{ IPPROTO_TCP, TCP_USER_TIMEOUT },
+};
+#define INHERITED_COUNT (sizeof(inherited) / sizeof(*inherited))
+/* The longest of them. */
+#define OPTION_BYTES sizeof(struct timeval)
+
+/* A socket of the kernel's that is connected to nobody, so that options can be set and asked. */
+static int placeholder(const struct qw_object *object, int flags)
+{
+	int family = object->own.is_ipv6 ? AF_INET6 : AF_INET;
+
+	return QW_REAL(socket)(family, SOCK_STREAM | (flags & (SOCK_CLOEXEC | SOCK_NONBLOCK)), 0);
+}
+
+/* Finds out which of them differ from those of a new socket. */
+static void look_at_options(int descriptor, struct qw_object *listener)
+{
+	int fresh = placeholder(listener, SOCK_CLOEXEC);
+
+	listener->inherited = 0;
+	for (size_t i = 0; fresh >= 0 && i < INHERITED_COUNT; i++) {
+		uint8_t set[OPTION_BYTES] = { 0 }, unset[OPTION_BYTES] = { 0 };
+		socklen_t length = sizeof(set), same = sizeof(unset);
+
+		if (!QW_REAL(getsockopt)(descriptor, inherited[i].level, inherited[i].option, set, &length) &&
+		    !QW_REAL(getsockopt)(fresh, inherited[i].level, inherited[i].option, unset, &same) &&
+		    memcmp(set, unset, sizeof(set)))
+			listener->inherited |= 1U << i;
+	}
+	if (fresh >= 0)
+		QW_REAL(close)(fresh);
+}
+
+static void inherit_options(int from, const struct qw_object *listener, int to)
+{
+	for (size_t i = 0; listener->inherited && i < INHERITED_COUNT; i++) {
+		uint8_t value[OPTION_BYTES];
+		socklen_t length = sizeof(value);
+
+		if (listener->inherited & 1U << i &&
+		    !QW_REAL(getsockopt)(from, inherited[i].level, inherited[i].option, value, &length))
+			QW_REAL(setsockopt)(to, inherited[i].level, inherited[i].option, value, length);
+	}
+}
+
+QW_CALL int setsockopt(int descriptor, int level, int option, const void *value, socklen_t length)
+{
+	struct qw_object *object = qw_object_of(descriptor);
+	int result = QW_REAL(setsockopt)(descriptor, level, option, value, length);
+
+	if (!result && object && object->kind == QW_LISTENER)
+		look_at_options(descriptor, object);
+	return result;
 }
 
 QW_CALL int bind(int descriptor, const struct sockaddr *address, socklen_t length)
 {
 	struct qw_endpoint own;
 	struct qw_object *object;
-	bool may_share;
 	int type;
 
 	if (qw.on < 0)
@@ -95,15 +166,16 @@ QW_CALL int bind(int descriptor, const struct sockaddr *address, socklen_t lengt
 		errno = EINVAL;
 		return -1;
 	}
-	may_share = has_option(descriptor, SO_REUSEADDR) || has_option(descriptor, SO_REUSEPORT);
-	if (qw_is_taken(&own, type == SOCK_DGRAM, may_share)) {
+	object = qw_new_object(type == SOCK_DGRAM ? QW_DATAGRAMS : QW_BOUND);
+	object->own = own;
+	object->shares_port = qw_has_option(descriptor, SOL_SOCKET, SO_REUSEPORT);
+	object->may_share = object->shares_port || qw_has_option(descriptor, SOL_SOCKET, SO_REUSEADDR);
+	object->is_v6only = own.is_ipv6 && qw_has_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY);
+	if (qw_is_taken(object)) {
+		free(object);
 		errno = EADDRINUSE;
 		return -1;
 	}
-	object = qw_new_object(type == SOCK_DGRAM ? QW_DATAGRAMS : QW_BOUND);
-	object->own = own;
-	object->may_share = may_share;
-	object->shares_port = has_option(descriptor, SO_REUSEPORT);
 	qw_set_object(descriptor, object);
 	qw_add_port(object);
 	if (type == SOCK_DGRAM)
@@ -120,7 +192,7 @@ QW_CALL int listen(int descriptor, int backlog)
 	if (object->kind == QW_LISTENER)
 		return 0;
 	if (object->kind != QW_BOUND) {
-		errno = EINVAL;
+		errno = object->kind == QW_DATAGRAMS ? EOPNOTSUPP : EINVAL;
 		return -1;
 	}
 	if (qw_somebody_listens(object)) {
@@ -128,16 +200,9 @@ QW_CALL int listen(int descriptor, int backlog)
 		return -1;
 	}
 	object->kind = QW_LISTENER;
+	look_at_options(descriptor, object);
 	qw_say_listen(object, QW_SAID_LISTEN);
 	return 0;
-}
-
-/* A socket of the kernel's that is connected to nobody, so that options can be set and asked. */
-static int placeholder(const struct qw_object *object, int flags)
-{
-	int family = object->own.is_ipv6 ? AF_INET6 : AF_INET;
-
-	return QW_REAL(socket)(family, SOCK_STREAM | (flags & (SOCK_CLOEXEC | SOCK_NONBLOCK)), 0);
 }
 
 static int accept_virtual(int descriptor, struct qw_object *listener, struct sockaddr *address,
@@ -164,6 +229,7 @@ static int accept_virtual(int descriptor, struct qw_object *listener, struct soc
 	if (!listener->first_waiting)
 		listener->last_waiting = NULL;
 	object->next_waiting = NULL;
+	inherit_options(descriptor, listener, made);
 	qw_set_object(made, object);
 	qw_put_address(&object->peer, address, length);
 	return made;
@@ -205,8 +271,33 @@ bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length)
 	return true;
 }
 
+/* A socket for datagrams that has a name speaks with one client only, or with all again. */
+static int connect_datagrams(struct qw_object *object, const struct sockaddr *address, socklen_t length)
+{
+	if (length >= sizeof(address->sa_family) && address->sa_family == AF_UNSPEC) {
+		object->has_peer = false;
+		return 0;
+	}
+	if (!qw_is_ours(address, length, &object->peer)) {
+		errno = EINVAL;
+		return -1;
+	}
+	object->has_peer = true;
+	return 0;
+}
+
 QW_CALL int connect(int descriptor, const struct sockaddr *address, socklen_t length)
 {
+	struct qw_object *object = qw_object_of(descriptor);
+
+	if (address && object && object->kind == QW_DATAGRAMS)
+		return connect_datagrams(object, address, length);
+	if (qw_is_socket(object) && object->kind != QW_BOUND) {
+		errno = EISCONN;
+		return -1;
+	}
+	if (type_of(descriptor) < 0)
+		return QW_REAL(connect)(descriptor, address, length);
 	return qw_is_elsewhere(address, length) ? -1 : QW_REAL(connect)(descriptor, address, length);
 }
 
@@ -214,9 +305,13 @@ QW_CALL int getpeername(int descriptor, struct sockaddr *address, socklen_t *len
 {
 	struct qw_object *object = qw_object_of(descriptor);
 
-	if (!object)
+	if (!qw_is_socket(object))
 		return QW_REAL(getpeername)(descriptor, address, length);
-	if (object->kind != QW_STREAM || object->reset) {
+	if (*length > INT_MAX) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (object->kind == QW_DATAGRAMS ? !object->has_peer : object->kind != QW_STREAM || object->reset) {
 		errno = ENOTCONN;
 		return -1;
 	}
@@ -228,31 +323,54 @@ QW_CALL int getsockname(int descriptor, struct sockaddr *address, socklen_t *len
 {
 	struct qw_object *object = qw_object_of(descriptor);
 
-	if (!object || object->kind == QW_TIMER || object->kind == QW_RANDOM)
+	if (!qw_is_socket(object))
 		return QW_REAL(getsockname)(descriptor, address, length);
+	if (*length > INT_MAX) {
+		errno = EINVAL;
+		return -1;
+	}
 	qw_put_address(&object->own, address, length);
 	return 0;
+}
+
+/* As the kernel gives a number: cut to the room there is. */
+static int put_option(int number, void *value, socklen_t *length)
+{
+	if (*length > INT_MAX) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (*length > sizeof(number))
+		*length = sizeof(number);
+	memcpy(value, &number, *length);
+	return 0;
+}
+
+/* In the numbers of TCP_INFO. */
+static uint8_t state_of(const struct qw_object *object)
+{
+	if (object->kind == QW_LISTENER)
+		return TCP_LISTEN;
+	if (object->kind != QW_STREAM || object->reset || (object->ended && object->shut_write))
+		return TCP_CLOSE;
+	if (object->ended)
+		return TCP_CLOSE_WAIT;
+	return object->shut_write ? TCP_FIN_WAIT2 : TCP_ESTABLISHED;
 }
 
 QW_CALL int getsockopt(int descriptor, int level, int option, void *value, socklen_t *length)
 {
 	struct qw_object *object = qw_object_of(descriptor);
+	int result;
 
-	if (object && level == SOL_SOCKET && option == SO_ERROR && *length >= sizeof(int)) {
-		int error = qw_take_error(object);
-
-		memcpy(value, &error, sizeof(error));
-		*length = sizeof(error);
-		return 0;
-	}
-	if (object && level == SOL_SOCKET && option == SO_ACCEPTCONN && *length >= sizeof(int)) {
-		int listens = object->kind == QW_LISTENER;
-
-		memcpy(value, &listens, sizeof(listens));
-		*length = sizeof(listens);
-		return 0;
-	}
-	return QW_REAL(getsockopt)(descriptor, level, option, value, length);
+	if (qw_is_socket(object) && level == SOL_SOCKET && option == SO_ERROR)
+		return put_option(qw_take_error(object), value, length);
+	if (qw_is_socket(object) && level == SOL_SOCKET && option == SO_ACCEPTCONN)
+		return put_option(object->kind == QW_LISTENER, value, length);
+	result = QW_REAL(getsockopt)(descriptor, level, option, value, length);
+	if (!result && qw_is_socket(object) && level == IPPROTO_TCP && option == TCP_INFO && *length > 0)
+		*(uint8_t *)value = state_of(object);
+	return result;
 }
 
 QW_CALL int shutdown(int descriptor, int how)
@@ -319,6 +437,8 @@ static int duplicate(int descriptor, int made)
 {
 	struct qw_object *object = qw_object_of(descriptor);
 
+	if (made >= 0 && !object && qw.on == 1 && qw_epoll_of(descriptor, true))
+		object = qw_object_of(descriptor);
 	if (made >= 0 && object)
 		qw_set_object(made, object);
 	return made;

@@ -17,6 +17,7 @@
 #define DOORS_FROM 1000
 
 struct qw_state qw = { .on = -1 };
+_Thread_local const sigset_t *qw_mask;
 
 _Noreturn static void complain(const char *what)
 {

@@ -120,29 +120,43 @@ static ssize_t read_timer(int descriptor, struct qw_object *timer, const struct 
 	return (ssize_t)scatter((const uint8_t *)&expired, sizeof(expired), parts, count);
 }
 
-/* From whom and to which address a datagram came. */
-static void put_control(struct msghdr *message, const struct qw_packet *packet)
+/* One more message of control; the room is cut as the kernel does it. */
+static void put_control(struct msghdr *message, size_t *used, int level, int type, const void *what, size_t bytes)
 {
-	struct cmsghdr *control = CMSG_FIRSTHDR(message);
+	struct cmsghdr head = { .cmsg_level = level, .cmsg_type = type, .cmsg_len = CMSG_LEN(bytes) };
+	size_t left = message->msg_controllen - *used;
+	uint8_t *to = (uint8_t *)message->msg_control + *used;
 
-	if (!control || packet->own.is_ipv6) {
-		message->msg_controllen = 0;
-		return;
-	}
-	if (message->msg_controllen < CMSG_SPACE(sizeof(struct in_pktinfo))) {
-		message->msg_controllen = 0;
+	if (left < sizeof(head)) {
 		message->msg_flags |= MSG_CTRUNC;
 		return;
 	}
-	struct in_pktinfo info = { .ipi_ifindex = 1 };
+	if (left < head.cmsg_len) {
+		message->msg_flags |= MSG_CTRUNC;
+		head.cmsg_len = left;
+	}
+	memcpy(to, &head, sizeof(head));
+	memcpy(to + sizeof(head), what, head.cmsg_len - sizeof(head));
+	*used += left < CMSG_SPACE(bytes) ? left : CMSG_SPACE(bytes);
+}
 
+/* To which address a datagram came, if the program asks for it. */
+static void put_controls(int descriptor, struct msghdr *message, const struct qw_packet *packet)
+{
+	struct in_pktinfo info = { .ipi_ifindex = 1 };
+	struct in6_pktinfo info6 = { .ipi6_ifindex = 1 };
+	size_t used = 0;
+
+	if (!message->msg_control)
+		message->msg_controllen = 0;
 	memcpy(&info.ipi_addr, packet->own.ip + 12, 4);
-	memcpy(&info.ipi_spec_dst, packet->own.ip + 12, 4);
-	control->cmsg_level = IPPROTO_IP;
-	control->cmsg_type = IP_PKTINFO;
-	control->cmsg_len = CMSG_LEN(sizeof(info));
-	memcpy(CMSG_DATA(control), &info, sizeof(info));
-	message->msg_controllen = CMSG_SPACE(sizeof(info));
+	info.ipi_spec_dst = info.ipi_addr;
+	memcpy(&info6.ipi6_addr, packet->own.ip, 16);
+	if (!packet->own.is_ipv6 && qw_has_option(descriptor, IPPROTO_IP, IP_PKTINFO))
+		put_control(message, &used, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+	if (packet->own.is_ipv6 && qw_has_option(descriptor, IPPROTO_IPV6, IPV6_RECVPKTINFO))
+		put_control(message, &used, IPPROTO_IPV6, IPV6_PKTINFO, &info6, sizeof(info6));
+	message->msg_controllen = used;
 }
 
 static ssize_t read_datagram(int descriptor, struct qw_object *object, struct msghdr *message, int flags)
@@ -152,8 +166,8 @@ static ssize_t read_datagram(int descriptor, struct qw_object *object, struct ms
 	size_t done;
 
 	qw_enter();
-	if (flags & (MSG_OOB | MSG_ERRQUEUE))
-		return fail(flags & MSG_OOB ? EOPNOTSUPP : EAGAIN);
+	if (flags & MSG_ERRQUEUE)
+		return fail(EAGAIN);
 	while (object->at == object->end) {
 		if (!qw_look_again(descriptor, object, !(flags & MSG_DONTWAIT), &patience))
 			return -1;
@@ -164,7 +178,7 @@ static ssize_t read_datagram(int descriptor, struct qw_object *object, struct ms
 	message->msg_flags = done < packet.bytes ? MSG_TRUNC : 0;
 	if (message->msg_name)
 		qw_put_address(&packet.peer, message->msg_name, &message->msg_namelen);
-	put_control(message, &packet);
+	put_controls(descriptor, message, &packet);
 	if (!(flags & MSG_PEEK))
 		forget(object, sizeof(packet) + packet.bytes);
 	return flags & MSG_TRUNC ? (ssize_t)packet.bytes : (ssize_t)done;
@@ -186,6 +200,8 @@ static ssize_t read_parts(int descriptor, struct qw_object *object, const struct
 		for (int part = 0; part < count; part++)
 			qw_chance(parts[part].iov_base, parts[part].iov_len);
 		return (ssize_t)room_of(parts, count);
+	case QW_EPOLL:
+		return fail(EINVAL);
 	case QW_BOUND:
 	case QW_LISTENER:
 	}
@@ -361,6 +377,28 @@ static ssize_t write_stream(struct qw_object *object, const struct iovec *parts,
 _Static_assert(DATAGRAM_BYTES_MAX_IPV6 + sizeof(struct qw_accept) <= QW_RECORD_BYTES_MAX,
 	       "a record holds any datagram");
 
+/* The address from which the program wants it to be sent. */
+static void take_source(const struct msghdr *message, struct qw_endpoint *own)
+{
+	struct msghdr *whole = (struct msghdr *)(uintptr_t)message;
+	struct in_pktinfo info;
+	struct in6_pktinfo info6;
+
+	for (struct cmsghdr *each = CMSG_FIRSTHDR(message); each; each = CMSG_NXTHDR(whole, each)) {
+		if (each->cmsg_level == IPPROTO_IP && each->cmsg_type == IP_PKTINFO &&
+		    each->cmsg_len >= CMSG_LEN(sizeof(info))) {
+			memcpy(&info, CMSG_DATA(each), sizeof(info));
+			if (info.ipi_spec_dst.s_addr)
+				memcpy(own->ip + 12, &info.ipi_spec_dst, 4);
+		}
+		if (each->cmsg_level == IPPROTO_IPV6 && each->cmsg_type == IPV6_PKTINFO &&
+		    each->cmsg_len >= CMSG_LEN(sizeof(info6))) {
+			memcpy(&info6, CMSG_DATA(each), sizeof(info6));
+			memcpy(own->ip, &info6.ipi6_addr, 16);
+		}
+	}
+}
+
 static ssize_t write_datagram(struct qw_object *object, const struct msghdr *message)
 {
 	struct qw_accept ends = { .own = object->own };
@@ -368,8 +406,14 @@ static ssize_t write_datagram(struct qw_object *object, const struct msghdr *mes
 	size_t bytes = room_of(message->msg_iov, (int)message->msg_iovlen);
 
 	qw_enter();
-	if (!message->msg_name || !qw_is_ours(message->msg_name, message->msg_namelen, &ends.peer))
+	if (!message->msg_name && !object->has_peer)
 		return fail(EDESTADDRREQ);
+	if (!message->msg_name)
+		ends.peer = object->peer;
+	else if (!qw_is_ours(message->msg_name, message->msg_namelen, &ends.peer))
+		return fail(EINVAL);
+	take_source(message, &ends.own);
+	qw_of_family(&ends.peer, false);
 	if (bytes > (ends.own.is_ipv6 ? DATAGRAM_BYTES_MAX_IPV6 : DATAGRAM_BYTES_MAX_IPV4) ||
 	    message->msg_iovlen > DATAGRAM_PARTS_MAX)
 		return fail(EMSGSIZE);
@@ -389,6 +433,7 @@ static ssize_t write_message(struct qw_object *object, const struct msghdr *mess
 	case QW_RANDOM:
 		return (ssize_t)room_of(message->msg_iov, (int)message->msg_iovlen);
 	case QW_TIMER:
+	case QW_EPOLL:
 		return fail(EINVAL);
 	case QW_BOUND:
 	case QW_LISTENER:

@@ -43,12 +43,14 @@ uint32_t qw_events_of(const struct qw_object *object)
 			events |= EPOLLHUP;
 		return events;
 	case QW_DATAGRAMS:
-		events = EPOLLOUT | EPOLLWRNORM;
+		events = EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
 		return object->at < object->end ? events | EPOLLIN | EPOLLRDNORM : events;
 	case QW_TIMER:
-		return object->expired ? EPOLLIN | EPOLLRDNORM : 0;
+		return object->expired ? EPOLLIN : 0;
 	case QW_RANDOM:
 		return EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM;
+	case QW_EPOLL:
+		return qw_has_ready(object->epoll) ? EPOLLIN | EPOLLRDNORM : 0;
 	case QW_BOUND:
 		return EPOLLOUT | EPOLLWRNORM | EPOLLHUP;
 	}
@@ -58,10 +60,12 @@ uint32_t qw_events_of(const struct qw_object *object)
 /* The log's time at which the program is to go on, also without a client. */
 static void say_deadline(uint64_t deadline_ns)
 {
-	uint64_t timer = qw_next_timer();
+	uint64_t timer = qw_next_timer(), signal = qw_next_alarm();
 
 	if (timer < deadline_ns)
 		deadline_ns = timer;
+	if (signal < deadline_ns)
+		deadline_ns = signal;
 	__atomic_store_n(&qw.control->deadline_ns, deadline_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&qw.control->turn_done, qw.turn, __ATOMIC_SEQ_CST);
 }
@@ -72,6 +76,7 @@ static bool take_turn(void)
 		return false;
 	qw.idle_waits = 0;
 	qw_look_at_timers();
+	qw_look_at_alarms();
 	return true;
 }
 
@@ -108,10 +113,11 @@ enum qw_woken qw_wait_beside(uint64_t deadline_ns, int (*kernel)(void *, int wai
 		qw_ring_replica();
 		found = kernel(what, -1);
 		__atomic_store_n(&qw.control->program_sleeps, 0, __ATOMIC_SEQ_CST);
-		if (found < 0)
-			return QW_WOKEN_SIGNAL;
-		if (found > 0)
-			return QW_WOKEN_KERNEL;
+		if (found == 0)
+			continue;
+		/* It waits no longer. */
+		__atomic_store_n(&qw.control->deadline_ns, QW_NEVER, __ATOMIC_RELAXED);
+		return found < 0 ? QW_WOKEN_SIGNAL : QW_WOKEN_KERNEL;
 	}
 }
 

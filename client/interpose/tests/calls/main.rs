@@ -5,13 +5,14 @@ mod ringed;
 mod world;
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use world::{Place, run};
 
 /// What a program sees differently, and why. The page says the same: see `the_page_says_what_differs`.
-const BY_DESIGN: [(&str, &str); 2] = [
+const BY_DESIGN: [(&str, &str); 5] = [
     (
         "accept_of_nobody_without_a_descriptor",
         "`accept` says `EMFILE` only if a client has come",
@@ -20,10 +21,32 @@ const BY_DESIGN: [(&str, &str); 2] = [
         "bind_to_an_address_of_another_machine",
         "`bind` takes addresses of other machines",
     ),
+    (
+        "kernels_and_others_at_once",
+        "`epoll_wait` says what clients have sent first",
+    ),
+    (
+        "connecting_to_the_own_port",
+        "The program cannot connect to itself",
+    ),
+    (
+        "a_datagram_to_elsewhere",
+        "`connect` to another server, or a datagram to one, is refused",
+    ),
 ];
 
 /// Groups of cases. Each is a test.
-const GROUPS: [&str; 3] = ["accept", "read", "write"];
+const GROUPS: [&str; 9] = [
+    "accept",
+    "read",
+    "write",
+    "descriptors",
+    "epoll",
+    "poll",
+    "datagrams",
+    "clocks",
+    "chance",
+];
 
 struct Compiled {
     program: PathBuf,
@@ -88,8 +111,8 @@ fn compare(group: &str) {
             (false, None) => "it differs",
             (true, None) | (false, Some(_)) => continue,
         };
-        faults +=
-            &format!("=== {group} {name}: {fault}\n--- the kernel\n{native}--- served\n{served}\n");
+        let both = format!("--- the kernel\n{native}--- served\n{served}");
+        writeln!(faults, "=== {group} {name}: {fault}\n{both}").expect("text");
     }
     assert!(faults.is_empty(), "{count} cases\n{faults}");
     assert!(count > 0 || only.is_some(), "no case is in {group}");
@@ -134,4 +157,4 @@ macro_rules! groups {
     };
 }
 
-groups!(accept read write);
+groups!(accept read write descriptors epoll poll datagrams clocks chance);

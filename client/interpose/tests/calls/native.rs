@@ -1,5 +1,5 @@
 //! The kernel answers the program; the test is its clients, over loopback.
-use crate::world::{Action, CONTROL, Heard, PATIENCE, Place, Wish, World};
+use crate::world::{Action, CONTROL, Heard, PATIENCE, Place, Wish, World, sleeps};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
@@ -119,9 +119,8 @@ impl Native {
 
     /// A signal is to find the program where it waits.
     fn until_it_waits(&self) -> Result<(), String> {
-        let file = format!("/proc/{}/stat", self.child.id());
         let end = Instant::now() + PATIENCE;
-        while !std::fs::read_to_string(&file).told()?.contains(") S ") {
+        while !sleeps(&self.child) {
             if Instant::now() > end {
                 return Err("it does not wait".into());
             }

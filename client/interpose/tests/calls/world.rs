@@ -2,7 +2,7 @@
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
-use std::process::ExitStatus;
+use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
 /// How long a program may take for its next step.
@@ -30,20 +30,26 @@ impl Place {
         }
     }
 
-    pub fn port(&self, offset: u16) -> SocketAddrV4 {
+    pub fn port(self, offset: u16) -> SocketAddrV4 {
         SocketAddrV4::new(self.host, self.first_port + offset)
     }
 
     /// Where the control connection comes to.
-    pub fn control(&self) -> SocketAddrV4 {
+    pub fn control(self) -> SocketAddrV4 {
         self.port(9)
     }
 
     /// Where a client is.
-    pub fn client(&self, number: u64) -> SocketAddrV4 {
+    pub fn client(self, number: u64) -> SocketAddrV4 {
         let number = u16::try_from(number % CONTROL).expect("few clients");
         SocketAddrV4::new(self.host, self.first_client_port + number)
     }
+}
+
+/// Whether the program waits in the kernel.
+pub fn sleeps(program: &Child) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.id()));
+    stat.is_ok_and(|stat| stat.contains(") S "))
 }
 
 /// What a client does.

@@ -242,6 +242,28 @@ CASE(accept, bind_to_what_is_bound)
 	GOT(listen(other, 1));
 }
 
+static int bound6(int is_v6only)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_port = address_at(0).sin_port };
+	int made = socket(AF_INET6, SOCK_STREAM, 0);
+
+	GOT(setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &is_v6only, sizeof(is_v6only)));
+	GOT(bind(made, (struct sockaddr *)&at, sizeof(at)));
+	return made;
+}
+
+CASE(accept, bind_in_both_families)
+{
+	struct sockaddr_in at = address_at(0);
+	int made = socket(AF_INET, SOCK_STREAM, 0);
+
+	at.sin_addr.s_addr = 0;
+	GOT(bind(made, (struct sockaddr *)&at, sizeof(at)));
+	GOT(listen(made, 5));
+	GOT(listen(bound6(1), 5));
+	bound6(0);
+}
+
 CASE(accept, bind_takes_only_whole_addresses)
 {
 	int made = socket(AF_INET, SOCK_STREAM, 0);

@@ -1,0 +1,261 @@
+/* Timers that send signals: alarm(), setitimer() and timer_create(). They go by the log's time, and
+ * their signals come where the program waits. */
+#include "interpose.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define SECOND_NS 1000000000ULL
+/* The first one is alarm()'s and setitimer()'s. */
+#define ALARMS_MAX 64
+
+struct alarm {
+	bool is_used, is_realtime;
+	/* 0: none. */
+	int number;
+	union sigval value;
+	uint64_t expires_ns, every_ns, overrun;
+};
+
+static struct alarm alarms[ALARMS_MAX] = { { .is_used = true, .number = SIGALRM } };
+/* None behind it was ever used. */
+static int alarms_end = 1;
+
+uint64_t qw_next_alarm(void)
+{
+	uint64_t next = QW_NEVER;
+
+	for (int i = 0; i < alarms_end; i++) {
+		if (alarms[i].expires_ns && alarms[i].expires_ns < next)
+			next = alarms[i].expires_ns;
+	}
+	return next;
+}
+
+void qw_look_at_alarms(void)
+{
+	for (int i = 0; i < alarms_end; i++) {
+		struct alarm *each = alarms + i;
+		uint64_t more = 0;
+
+		if (!each->expires_ns || each->expires_ns > qw.now_ns)
+			continue;
+		if (each->every_ns) {
+			more = (qw.now_ns - each->expires_ns) / each->every_ns;
+			each->expires_ns += (more + 1) * each->every_ns;
+		} else {
+			each->expires_ns = 0;
+		}
+		each->overrun = more;
+		if (each->number)
+			qw_deliver(each->number, i ? SI_TIMER : SI_KERNEL, each->value);
+	}
+}
+
+static bool is_ours(void)
+{
+	if (qw.on < 0)
+		qw_start();
+	return qw.on == 1 && qw_is_serving_thread();
+}
+
+static uint64_t left_of(const struct alarm *one)
+{
+	if (!one->expires_ns)
+		return 0;
+	return one->expires_ns > qw.now_ns ? one->expires_ns - qw.now_ns : 1;
+}
+
+QW_CALL unsigned int alarm(unsigned int wait_s)
+{
+	uint64_t left = left_of(alarms);
+
+	if (!is_ours())
+		return QW_REAL(alarm)(wait_s);
+	alarms[0].expires_ns = wait_s ? qw.now_ns + wait_s * SECOND_NS : 0;
+	alarms[0].every_ns = 0;
+	/* Rounded; less than half a second is one, too. */
+	return (unsigned int)(left && left < SECOND_NS / 2 ? 1 : (left + SECOND_NS / 2) / SECOND_NS);
+}
+
+static uint64_t of_timeval(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * SECOND_NS + (uint64_t)time->tv_usec * 1000;
+}
+
+static struct timeval as_timeval(uint64_t ns)
+{
+	struct timeval time = { .tv_sec = (time_t)(ns / SECOND_NS),
+				.tv_usec = (suseconds_t)(ns % SECOND_NS / 1000) };
+
+	return time;
+}
+
+static bool is_timeval(const struct timeval *time)
+{
+	return time->tv_sec >= 0 && time->tv_usec >= 0 && time->tv_usec < 1000000;
+}
+
+QW_CALL int getitimer(__itimer_which_t which, struct itimerval *left)
+{
+	if (which != ITIMER_REAL || !is_ours())
+		return QW_REAL(getitimer)(which, left);
+	left->it_value = as_timeval(left_of(alarms));
+	left->it_interval = as_timeval(alarms[0].every_ns);
+	return 0;
+}
+
+QW_CALL int setitimer(__itimer_which_t which, const struct itimerval *to, struct itimerval *before)
+{
+	uint64_t wait;
+
+	if (which != ITIMER_REAL || !is_ours())
+		return QW_REAL(setitimer)(which, to, before);
+	if (to && (!is_timeval(&to->it_value) || !is_timeval(&to->it_interval))) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (before)
+		getitimer(which, before);
+	wait = to ? of_timeval(&to->it_value) : 0;
+	alarms[0].expires_ns = wait ? qw.now_ns + wait : 0;
+	alarms[0].every_ns = to ? of_timeval(&to->it_interval) : 0;
+	return 0;
+}
+
+QW_CALL useconds_t ualarm(useconds_t wait_us, useconds_t every_us)
+{
+	struct itimerval to = { .it_value = { 0, wait_us }, .it_interval = { 0, every_us } }, before;
+
+	if (setitimer(ITIMER_REAL, &to, &before))
+		return (useconds_t)-1;
+	return (useconds_t)(before.it_value.tv_sec * 1000000 + before.it_value.tv_usec);
+}
+
+/* --- timer_create(): its timers are numbers that no pointer is */
+
+static timer_t as_timer(int place)
+{
+	return (timer_t)-(intptr_t)place;
+}
+
+/* NULL: one of the C library's. */
+static struct alarm *alarm_of(timer_t timer)
+{
+	intptr_t place = -(intptr_t)timer;
+
+	return place > 0 && place < ALARMS_MAX && alarms[place].is_used ? alarms + place : NULL;
+}
+
+static bool is_served_clock(clockid_t clock)
+{
+	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME || clock == CLOCK_TAI;
+}
+
+/* One whose end starts a thread stays the C library's. */
+QW_CALL int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer)
+{
+	bool is_signal = !event || event->sigev_notify != SIGEV_THREAD;
+	int place = 1;
+
+	if (!is_ours() || !is_signal || !is_served_clock(clock))
+		return QW_REAL(timer_create)(clock, event, timer);
+	while (place < ALARMS_MAX && alarms[place].is_used)
+		place++;
+	if (place == ALARMS_MAX) {
+		errno = EAGAIN;
+		return -1;
+	}
+	alarms[place] = (struct alarm){ .is_used = true,
+					.is_realtime = clock == CLOCK_REALTIME || clock == CLOCK_TAI,
+					.number = SIGALRM };
+	alarms_end = place < alarms_end ? alarms_end : place + 1;
+	*timer = as_timer(place);
+	if (event) {
+		alarms[place].number = event->sigev_notify == SIGEV_NONE ? 0 : event->sigev_signo;
+		alarms[place].value = event->sigev_value;
+	} else {
+		alarms[place].value.sival_ptr = *timer;
+	}
+	return 0;
+}
+
+QW_CALL int timer_gettime(timer_t timer, struct itimerspec *left)
+{
+	const struct alarm *one = alarm_of(timer);
+
+	if (!one)
+		return QW_REAL(timer_gettime)(timer, left);
+	left->it_value = qw_timespec(left_of(one));
+	left->it_interval = qw_timespec(one->every_ns);
+	return 0;
+}
+
+QW_CALL int timer_settime(timer_t timer, int flags, const struct itimerspec *to, struct itimerspec *before)
+{
+	struct alarm *one = alarm_of(timer);
+
+	if (!one)
+		return QW_REAL(timer_settime)(timer, flags, to, before);
+	if (!qw_is_time(&to->it_value) || !qw_is_time(&to->it_interval)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (before)
+		timer_gettime(timer, before);
+	one->expires_ns = qw_end_of(&to->it_value, flags & TIMER_ABSTIME, one->is_realtime);
+	one->every_ns = (uint64_t)qw_nanoseconds(&to->it_interval);
+	return 0;
+}
+
+QW_CALL int timer_getoverrun(timer_t timer)
+{
+	const struct alarm *one = alarm_of(timer);
+
+	return one ? (int)one->overrun : QW_REAL(timer_getoverrun)(timer);
+}
+
+QW_CALL int timer_delete(timer_t timer)
+{
+	struct alarm *one = alarm_of(timer);
+
+	if (!one)
+		return QW_REAL(timer_delete)(timer);
+	*one = (struct alarm){ 0 };
+	return 0;
+}
+
+/* --- waits for signals only */
+
+static int paused(const sigset_t *mask)
+{
+	uint64_t next = qw_next_alarm();
+	struct timespec wait;
+
+	wait = qw_timespec(next > qw.now_ns ? next - qw.now_ns : 0);
+	qw_mask = mask;
+	qw.interrupted = false;
+	while (QW_REAL(ppoll)(NULL, 0, &wait, mask) == 0 && !qw.interrupted && next != QW_NEVER) {
+		if (next > qw.now_ns)
+			qw.now_ns = next;
+		qw_look_at_alarms();
+		next = qw_next_alarm();
+		wait = qw_timespec(next != QW_NEVER && next > qw.now_ns ? next - qw.now_ns : 0);
+	}
+	qw_mask = NULL;
+	errno = EINTR;
+	return -1;
+}
+
+QW_CALL int pause(void)
+{
+	return !is_ours() || qw_next_alarm() == QW_NEVER ? QW_REAL(pause)() : paused(NULL);
+}
+
+QW_CALL int sigsuspend(const sigset_t *mask)
+{
+	return !is_ours() || qw_next_alarm() == QW_NEVER ? QW_REAL(sigsuspend)(mask) : paused(mask);
+}
