@@ -57,6 +57,8 @@ struct qw_object {
 	uint8_t *bytes;
 	size_t at, end, room;
 	bool ended, reset, reported_reset, shut_read, shut_write;
+	/* As SO_RCVLOWAT says; 0: 1. */
+	uint32_t least;
 	/* How often the program has looked for something in this turn, in vain. */
 	unsigned int looks;
 	uint64_t looked_in;
@@ -241,6 +243,8 @@ void qw_chance(void *bytes, size_t count);
 bool qw_is_socket(const struct qw_object *object);
 bool qw_has_option(int descriptor, int level, int option);
 bool qw_is_ours(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint);
+/* The program wanted something of another server. */
+void qw_tell_outbound(uint32_t port);
 bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length);
 void qw_of_family(struct qw_endpoint *endpoint, bool is_ipv6);
 void qw_put_address(const struct qw_endpoint *from, struct sockaddr *address, socklen_t *length);

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Descriptors of the kernel's that are waited for beside virtual ones. */
+/* Descriptors that take no memory of the heap. */
 #define PLAIN_MAX 1024
 
 static bool has_virtual(const struct pollfd *wanted, nfds_t count)
@@ -50,35 +50,47 @@ struct poll_ask {
 	int found;
 };
 
+/* How many of these have something; the doorbell, which stands behind them, does not count. */
+static int ask_plain(struct pollfd *plain, nfds_t count, int wait_ms)
+{
+	struct timespec none = { 0 };
+	uint64_t rung;
+	int found;
+
+	if (count == 0 && wait_ms == 0 && !qw_mask)
+		return 0;
+	found = QW_REAL(ppoll)(plain, count + 1, wait_ms < 0 ? NULL : &none, qw_mask);
+	if (found <= 0 || !plain[count].revents)
+		return found;
+	if (syscall(SYS_read, qw.door, &rung, sizeof(rung)) < 0 && errno != EAGAIN)
+		return -1;
+	/* It may be in an epoll instance of these, too. */
+	return QW_REAL(poll)(plain, count, 0);
+}
+
 /* The kernel's of them, and the doorbell. */
 static int ask_poll(void *what, int wait_ms)
 {
 	struct poll_ask *ask = what;
-	struct pollfd plain[PLAIN_MAX + 1];
-	nfds_t place[PLAIN_MAX], plain_count = 0;
-	struct timespec none = { 0 };
-	uint64_t count;
+	struct pollfd few[PLAIN_MAX + 1], *plain = few;
+	nfds_t plain_count = 0, at = 0;
 
-	for (nfds_t i = 0; i < ask->count && plain_count < PLAIN_MAX; i++) {
-		if (!is_plain(ask->wanted[i].fd))
-			continue;
-		place[plain_count] = i;
-		plain[plain_count++] = ask->wanted[i];
+	if (ask->count > PLAIN_MAX)
+		plain = malloc((ask->count + 1) * sizeof(*plain));
+	if (!plain)
+		return ask->found = -1;
+	for (nfds_t i = 0; i < ask->count; i++) {
+		if (is_plain(ask->wanted[i].fd))
+			plain[plain_count++] = ask->wanted[i];
 	}
 	plain[plain_count] = (struct pollfd){ .fd = qw.door, .events = POLLIN };
-	if (plain_count == 0 && wait_ms == 0 && !qw_mask)
-		return ask->found = 0;
-	ask->found = QW_REAL(ppoll)(plain, plain_count + 1, wait_ms < 0 ? NULL : &none, qw_mask);
-	if (ask->found <= 0)
-		return ask->found;
-	if (plain[plain_count].revents) {
-		if (syscall(SYS_read, qw.door, &count, sizeof(count)) < 0 && errno != EAGAIN)
-			return -1;
-		/* It may be in an epoll instance of these, too. */
-		ask->found = QW_REAL(poll)(plain, plain_count, 0);
+	ask->found = ask_plain(plain, plain_count, wait_ms);
+	for (nfds_t i = 0; i < ask->count && ask->found > 0; i++) {
+		if (is_plain(ask->wanted[i].fd))
+			ask->wanted[i].revents = (short)(ask->wanted[i].revents | plain[at++].revents);
 	}
-	for (nfds_t i = 0; i < plain_count; i++)
-		ask->wanted[place[i]].revents = (short)(ask->wanted[place[i]].revents | plain[i].revents);
+	if (plain != few)
+		free(plain);
 	return ask->found;
 }
 

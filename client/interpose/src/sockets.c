@@ -147,6 +147,10 @@ QW_CALL int setsockopt(int descriptor, int level, int option, const void *value,
 
 	if (!result && object && object->kind == QW_LISTENER)
 		look_at_options(descriptor, object);
+	if (!result && object && object->kind == QW_STREAM && level == SOL_SOCKET && option == SO_RCVLOWAT) {
+		memcpy(&object->least, value, sizeof(object->least));
+		qw_has_news_of(object, QW_READ_EVENTS);
+	}
 	return result;
 }
 
@@ -253,6 +257,12 @@ QW_CALL int accept(int descriptor, struct sockaddr *address, socklen_t *length)
 	return accept_virtual(descriptor, listener, address, length, 0);
 }
 
+void qw_tell_outbound(uint32_t port)
+{
+	__atomic_store_n(&qw.control->outbound_port, port, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&qw.control->outbound, 1, __ATOMIC_SEQ_CST);
+}
+
 /* What another server answers is not in the log, and when it does so differs from replica to
  * replica. So nobody listens anywhere, and the replica is told of it. */
 bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length)
@@ -265,8 +275,7 @@ bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length)
 	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
 		return false;
 	qw_is_ours(address, length, &to);
-	__atomic_store_n(&qw.control->outbound_port, to.port, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&qw.control->outbound, 1, __ATOMIC_SEQ_CST);
+	qw_tell_outbound(to.port);
 	errno = ECONNREFUSED;
 	return true;
 }
@@ -467,6 +476,13 @@ QW_CALL int dup2(int descriptor, int to)
 	return dup3(descriptor, to, 0);
 }
 
+/* No SIGIO comes of a virtual descriptor. */
+static void refuse_signals(int descriptor, bool wants_signals)
+{
+	if (wants_signals && qw_is_socket(qw_object_of(descriptor)))
+		qw_refuse(QW_WHY_CALL, SYS_fcntl);
+}
+
 #define FCNTL_CALL(name) \
 	QW_CALL int name(int descriptor, int command, ...) \
 	{ \
@@ -476,6 +492,8 @@ QW_CALL int dup2(int descriptor, int to)
 		va_start(list, command); \
 		argument = va_arg(list, void *); \
 		va_end(list); \
+		if (command == F_SETFL) \
+			refuse_signals(descriptor, (int)(intptr_t)argument & O_ASYNC); \
 		result = QW_REAL(name)(descriptor, command, argument); \
 		if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) \
 			return duplicate(descriptor, result); \
@@ -494,6 +512,8 @@ QW_CALL int ioctl(int descriptor, unsigned long command, ...)
 	va_start(list, command);
 	argument = va_arg(list, void *);
 	va_end(list);
+	if (command == FIOASYNC)
+		refuse_signals(descriptor, *(int *)argument);
 	if (object && object->kind == QW_LISTENER && command == FIONREAD) {
 		errno = EINVAL;
 		return -1;

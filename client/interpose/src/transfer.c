@@ -54,7 +54,9 @@ static bool may_read(struct qw_object *object, int flags, size_t wanted, ssize_t
 {
 	size_t there = object->end - object->at;
 
-	if (there >= wanted || (there > 0 && !(flags & MSG_WAITALL)))
+	size_t least = object->least > 1 && object->least < wanted ? object->least : 1;
+
+	if (there >= wanted || (there >= least && !(flags & MSG_WAITALL)))
 		return true;
 	if (there > 0 && (object->ended || object->shut_read || object->reset))
 		return true;
@@ -413,7 +415,7 @@ static ssize_t write_datagram(struct qw_object *object, const struct msghdr *mes
 	else if (!qw_is_ours(message->msg_name, message->msg_namelen, &ends.peer))
 		return fail(EINVAL);
 	take_source(message, &ends.own);
-	qw_of_family(&ends.peer, false);
+	qw_of_family(&ends.peer, object->own.is_ipv6);
 	if (bytes > (ends.own.is_ipv6 ? DATAGRAM_BYTES_MAX_IPV6 : DATAGRAM_BYTES_MAX_IPV4) ||
 	    message->msg_iovlen > DATAGRAM_PARTS_MAX)
 		return fail(EMSGSIZE);
@@ -441,12 +443,32 @@ static ssize_t write_message(struct qw_object *object, const struct msghdr *mess
 	return fail_broken(0, flags);
 }
 
+/* Another process cannot have a virtual descriptor. */
+static void refuse_to_hand_over(const struct msghdr *message)
+{
+	struct msghdr *whole = (struct msghdr *)(uintptr_t)message;
+
+	for (struct cmsghdr *each = CMSG_FIRSTHDR(message); each; each = CMSG_NXTHDR(whole, each)) {
+		if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= each->cmsg_len; at += sizeof(int)) {
+			int handed;
+
+			memcpy(&handed, (const uint8_t *)each + at, sizeof(handed));
+			if (qw_is_socket(qw_object_of(handed)))
+				qw_refuse(QW_WHY_CALL, SYS_sendmsg);
+		}
+	}
+}
+
 QW_CALL ssize_t sendmsg(int descriptor, const struct msghdr *message, int flags)
 {
 	struct qw_object *object = qw_object_of(descriptor);
 
 	if (!object && message && qw_is_elsewhere(message->msg_name, message->msg_namelen))
 		return -1;
+	if (!object && message)
+		refuse_to_hand_over(message);
 	if (!qw_is_socket(object))
 		return QW_REAL(sendmsg)(descriptor, message, flags);
 	if (message->msg_iovlen > PARTS_MAX)

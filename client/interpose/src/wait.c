@@ -35,7 +35,8 @@ uint32_t qw_events_of(const struct qw_object *object)
 		if (object->reset)
 			return events | EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLHUP | EPOLLRDHUP;
 		events = EPOLLOUT | EPOLLWRNORM;
-		if (object->at < object->end || object->ended || object->shut_read)
+		if (object->end - object->at >= (object->least ? object->least : 1) || object->ended ||
+		    object->shut_read)
 			events |= EPOLLIN | EPOLLRDNORM;
 		if (object->ended || object->shut_read)
 			events |= EPOLLRDHUP;

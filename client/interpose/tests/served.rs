@@ -1,5 +1,5 @@
 //! Real servers, served: what clients send comes through the rings, and nothing else does.
-use quorumwire_interpose::{Program, Rings, Said, Sizes, Start, Started};
+use quorumwire_interpose::{Program, Refusal, Rings, Said, Sizes, Start, Started};
 use quorumwire_replay::TurnEvent;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -203,10 +203,38 @@ fn nobody_listens_anywhere_else() {
     asks.until("a port", |it| !it.listens.is_empty());
     assert_eq!(asks.rings.outbound(), (0, 0));
     asks.connect(1, 7000);
-    for (count, way) in (1..).zip(["tcp", "udp", "datagram"]) {
+    let ways = [
+        ("tcp", 7999),
+        ("udp", 7999),
+        ("datagram", 7999),
+        ("name", 53),
+    ];
+    for (count, (way, port)) in (1..).zip(ways) {
         asks.ask(1, way.as_bytes());
         asks.answer(1, &format!("{}.", libc::ECONNREFUSED));
-        assert_eq!(asks.rings.outbound(), (count, 7999));
+        assert_eq!(asks.rings.outbound(), (count, port));
+    }
+    asks.ask(1, b"number");
+    asks.answer(1, "0.");
+}
+
+/// What would be wrong in silence ends the program, with the reason.
+#[test]
+fn a_connection_is_given_to_nobody_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = compiled(folder.path(), "asks");
+    for (way, call) in [("hand", libc::SYS_sendmsg), ("async", libc::SYS_fcntl)] {
+        let mut asks = Served::start(&file, &[]);
+        asks.until("a port", |it| !it.listens.is_empty());
+        asks.connect(1, 7000);
+        asks.ask(1, way.as_bytes());
+        let end = Instant::now() + PATIENCE;
+        while asks.started.child.try_wait().expect("it is ours").is_none() {
+            assert!(Instant::now() < end, "it goes on");
+            std::thread::yield_now();
+        }
+        let call = u64::try_from(call).expect("a number");
+        assert_eq!(asks.rings.refusal(), Some(Refusal::Call(call)));
     }
 }
 

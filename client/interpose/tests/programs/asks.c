@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -63,8 +65,35 @@ static int connected(int type, int sends)
 	return result;
 }
 
+static int looked_up(const char *name)
+{
+	struct addrinfo *found = NULL;
+	int result = getaddrinfo(name, NULL, NULL, &found);
+
+	if (!result)
+		freeaddrinfo(found);
+	return result == EAI_AGAIN ? ECONNREFUSED : result;
+}
+
+/* To another process, which would be at the other end. */
+static int handed_over(int client)
+{
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr head;
+	} control = { .head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int)) } };
+	struct iovec part = { (char *)"x", 1 };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		return errno;
+	memcpy(CMSG_DATA(&control.head), &client, sizeof(client));
+	return sendmsg(pair[0], &message, 0) < 0 ? errno : 0;
+}
+
 /* 0, or an error's number. */
-static int outcome(const char *what)
+static int outcome(int client, const char *what)
 {
 	static char stack[1 << 16];
 
@@ -99,6 +128,14 @@ static int outcome(const char *what)
 		return connected(SOCK_DGRAM, 0);
 	if (!strcmp(what, "datagram"))
 		return connected(SOCK_DGRAM, 1);
+	if (!strcmp(what, "name"))
+		return looked_up("somewhere.example");
+	if (!strcmp(what, "number"))
+		return looked_up("127.0.0.1") + looked_up("localhost");
+	if (!strcmp(what, "hand"))
+		return handed_over(client);
+	if (!strcmp(what, "async"))
+		return fcntl(client, F_SETFL, O_ASYNC);
 	return -1;
 }
 
@@ -111,7 +148,7 @@ int main(int count, char **arguments)
 
 	/* Before it serves. */
 	for (int each = 1; each < count; each++) {
-		if (outcome(arguments[each]))
+		if (outcome(-1, arguments[each]))
 			return 1;
 	}
 	own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -120,7 +157,7 @@ int main(int count, char **arguments)
 	client = accept(listener, NULL, NULL);
 	while ((got = read(client, line, sizeof(line) - 1)) > 0) {
 		line[got] = 0;
-		got = snprintf(line, sizeof(line), "%d.", outcome(line));
+		got = snprintf(line, sizeof(line), "%d.", outcome(client, line));
 		if (write(client, line, (size_t)got) != got)
 			return 3;
 	}

@@ -1,6 +1,8 @@
 /* poll() and select(). */
 #include "cases.h"
 
+#include <sys/resource.h>
+
 int __poll_chk(struct pollfd *, nfds_t, int, size_t);
 int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
 long __fdelt_chk(long);
@@ -141,6 +143,47 @@ CASE(poll, poll_of_pipes_beside)
 	wanted[1].fd = -1;
 	tell("send 1 hello");
 	say_polled(wanted, 3, (int)GOT(poll(wanted, 3, 5000)));
+}
+
+CASE(poll, poll_of_many)
+{
+	static struct pollfd wanted[3000];
+	int made = connected(listening(0), 1), event = eventfd(1, 0), found = 0;
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = 3000;
+	GOT(setrlimit(RLIMIT_NOFILE, &limit));
+	for (int i = 0; i < 3000; i++)
+		wanted[i] = (struct pollfd){ .fd = i % 1000 ? event : made, .events = POLLIN };
+	ask("send 1 hello");
+	GOT(poll(wanted, 3000, -1));
+	for (int i = 0; i < 3000; i++)
+		found += wanted[i].revents == POLLIN;
+	GOT(found);
+}
+
+CASE(poll, poll_of_no_less_than)
+{
+	int made = connected(listening(0), 1), least = 4;
+
+	GOT(setsockopt(made, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least)));
+	ask("send 1 abc");
+	polled(made, POLLIN, 0);
+	GOT(recv(made, bytes, 10, 0));
+	GOT(recv(made, bytes, 2, MSG_PEEK));
+	ask("send 1 de");
+	polled(made, POLLIN, 0);
+	GOT(recv(made, bytes, 3, 0));
+	polled(made, POLLIN, 0);
+	least = 2;
+	GOT(setsockopt(made, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least)));
+	polled(made, POLLIN, 0);
+	least = 5;
+	GOT(setsockopt(made, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least)));
+	ask("end 1");
+	polled(made, POLLIN, 0);
+	GOT(recv(made, bytes, 10, 0));
 }
 
 CASE(poll, other_calls_that_poll)
