@@ -1,4 +1,7 @@
 //! What stands in the log for a served program, as bytes. Numbers are little-endian.
+use crate::outputs::{
+    Reporter, Verdict, WINDOWS_MAX, Window, put_reporter, put_verdict, put_window,
+};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use thiserror::Error;
 
@@ -37,6 +40,17 @@ pub enum Command<'a> {
         /// The signal upon which the program saves itself and ends.
         signal: u8,
     },
+    /// What a replica's program has said. It may be said again.
+    Outputs {
+        /// Whose.
+        reporter: Reporter,
+        /// So many replicas are expected to say something of the same.
+        members: u16,
+        /// At most [`WINDOWS_MAX`], in the order in which they ended.
+        windows: Vec<Window>,
+    },
+    /// What becomes of a replica whose program says something else than others.
+    Verdict(Verdict),
 }
 
 /// What one client has done. `client` is a number that its gateway gives to no other one.
@@ -91,6 +105,8 @@ const BEGIN: u8 = 1;
 const BATCH: u8 = 2;
 const GATEWAY_ENDS: u8 = 3;
 const CUT: u8 = 4;
+const OUTPUTS: u8 = 5;
+const VERDICT: u8 = 6;
 
 const ACCEPT: u8 = 1;
 const DATA: u8 = 2;
@@ -201,6 +217,24 @@ impl<'a> Command<'a> {
                 out.extend_from_slice(&behind.to_le_bytes());
                 out.push(*signal);
             }
+            Self::Outputs {
+                reporter,
+                members,
+                windows,
+            } => {
+                out.push(OUTPUTS);
+                put_reporter(&mut out, *reporter);
+                out.extend_from_slice(&members.to_le_bytes());
+                let count = u16::try_from(windows.len()).expect("at most WINDOWS_MAX");
+                out.extend_from_slice(&count.to_le_bytes());
+                for window in windows {
+                    put_window(&mut out, window);
+                }
+            }
+            Self::Verdict(verdict) => {
+                out.push(VERDICT);
+                put_verdict(&mut out, verdict);
+            }
         }
         out
     }
@@ -229,6 +263,21 @@ impl<'a> Command<'a> {
                 behind: u64::from_le_bytes(left.array()?),
                 signal: left.byte()?,
             },
+            OUTPUTS => {
+                let reporter = left.reporter()?;
+                let members = u16::from_le_bytes(left.array()?);
+                let count = usize::from(u16::from_le_bytes(left.array()?));
+                if count > WINDOWS_MAX {
+                    return Err(Malformed);
+                }
+                let windows = (0..count).map(|_| left.window());
+                Self::Outputs {
+                    reporter,
+                    members,
+                    windows: windows.collect::<Result<_, _>>()?,
+                }
+            }
+            VERDICT => Self::Verdict(left.verdict()?),
             _ => return Err(Malformed),
         };
         left.0.is_empty().then_some(command).ok_or(Malformed)
@@ -236,7 +285,7 @@ impl<'a> Command<'a> {
 }
 
 /// What has not been read yet.
-struct Left<'a>(&'a [u8]);
+pub struct Left<'a>(pub &'a [u8]);
 
 impl<'a> Left<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
@@ -245,12 +294,16 @@ impl<'a> Left<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         Ok(*self.take(N)?.first_chunk().expect("so many were taken"))
     }
 
-    fn byte(&mut self) -> Result<u8, Malformed> {
+    pub fn byte(&mut self) -> Result<u8, Malformed> {
         Ok(self.array::<1>()?[0])
+    }
+
+    pub fn count(&mut self) -> Result<u32, Malformed> {
+        Ok(u32::from_le_bytes(self.array()?))
     }
 
     fn gateway(&mut self) -> Result<Gateway, Malformed> {

@@ -5,6 +5,7 @@
 //! A gateway is the clients' side of one replica. It numbers its batches, so that each is carried out once
 //! and in order, whoever leads and however often it is sent. The program itself is behind [`Program`].
 mod command;
+mod outputs;
 mod snapshot;
 mod sources;
 mod state;
@@ -12,4 +13,7 @@ mod state;
 mod tests;
 
 pub use command::{Command, EVENTS_MAX, Event, Gateway, Malformed};
+pub use outputs::{
+    Compared, Judgement, Outputs, Place, Reporter, Verdict, WINDOW_BYTES, WINDOWS_MAX, Window,
+};
 pub use state::{Answer, Beginning, ClientOf, Program, Replay, Saved, Turn, TurnEvent};

@@ -1,10 +1,13 @@
 //! A snapshot: what the log knows at a cut, then what the program has saved. No client is left there.
+use crate::outputs::Outputs;
 use crate::state::Saved;
 use quorumwire_interfaces::{Frozen, LogTime};
 use std::io::{self, Read, Write};
 
-const VERSION: u8 = 1;
-const HEAD_BYTES: usize = 1 + 32 + 8 + 1 + 8 + 8 + 8;
+const VERSION: u8 = 2;
+const HEAD_BYTES: usize = 1 + 32 + 8 + 1 + 8 + 8 + 8 + 4;
+/// Of what is compared: more than there can be.
+const OUTPUTS_BYTES_MAX: u32 = 256 << 20;
 
 /// It.
 pub struct Snapshot<S> {
@@ -13,6 +16,8 @@ pub struct Snapshot<S> {
     pub ahead_ms: Option<i64>,
     pub turn: u64,
     pub cut: u64,
+    /// As bytes.
+    pub outputs: Vec<u8>,
     pub saved: S,
 }
 
@@ -28,27 +33,42 @@ impl<S: Saved> Frozen for Snapshot<S> {
         head.extend_from_slice(&self.ahead_ms.unwrap_or(0).to_le_bytes());
         head.extend_from_slice(&self.turn.to_le_bytes());
         head.extend_from_slice(&self.cut.to_le_bytes());
+        let outputs = u32::try_from(self.outputs.len()).map_err(io::Error::other)?;
+        head.extend_from_slice(&outputs.to_le_bytes());
         writer.write_all(&head)?;
+        writer.write_all(&self.outputs)?;
         self.saved.write(writer)
     }
 }
 
-/// What stands in front.
-pub fn read_head(reader: &mut dyn Read) -> io::Result<Snapshot<()>> {
+fn unknown() -> io::Error {
+    let text = "a snapshot of a served program, of another version";
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// What stands in front, and what replicas' programs have said.
+pub fn read_head(reader: &mut dyn Read) -> io::Result<(Snapshot<()>, Outputs)> {
     let mut bytes = [0; HEAD_BYTES];
     reader.read_exact(&mut bytes)?;
     let number = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("of 8 bytes"));
     let is_known = bytes[41] <= 1;
-    if bytes[0] != VERSION || !is_known {
-        let text = "a snapshot of a served program, of another version";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    let outputs_bytes = u32::from_le_bytes(*bytes[66..].first_chunk().expect("of 4 bytes"));
+    if bytes[0] != VERSION || !is_known || outputs_bytes > OUTPUTS_BYTES_MAX {
+        return Err(unknown());
     }
-    Ok(Snapshot {
+    let mut outputs = Vec::new();
+    reader
+        .take(u64::from(outputs_bytes))
+        .read_to_end(&mut outputs)?;
+    let decoded = Outputs::decode(&outputs).map_err(|_| unknown())?;
+    let head = Snapshot {
         key: *bytes[1..].first_chunk().expect("of 32 bytes"),
         log_time: LogTime(number(33)),
         ahead_ms: (bytes[41] == 1).then_some(number(42).cast_signed()),
         turn: number(50),
         cut: number(58),
+        outputs,
         saved: (),
-    })
+    };
+    Ok((head, decoded))
 }

@@ -1,5 +1,6 @@
 //! What all replicas know of a served program's clients.
 use crate::command::{Command, Event, Gateway};
+use crate::outputs::{Outputs, Reporter};
 use crate::snapshot::{Snapshot, read_head};
 use crate::sources::AllSources;
 use quorumwire_interfaces::{Application, Applied, Frozen, LogTime};
@@ -181,6 +182,8 @@ enum Phase<S> {
 pub struct Replay<P: Program> {
     /// None: there is no program here yet, and nothing is carried out.
     pub program: Option<P>,
+    /// Whose program it is.
+    pub reporter: Option<Reporter>,
     phase: Phase<P::Saved>,
     /// Where files are kept.
     folder: PathBuf,
@@ -199,12 +202,14 @@ pub struct Replay<P: Program> {
     connections: BTreeMap<u64, ClientOf>,
     /// Of datagrams.
     sources: AllSources,
+    outputs: Outputs,
 }
 
 impl<P: Program> Default for Replay<P> {
     fn default() -> Self {
         Self {
             program: None,
+            reporter: None,
             phase: Phase::Runs,
             folder: PathBuf::new(),
             cut: 0,
@@ -216,11 +221,26 @@ impl<P: Program> Default for Replay<P> {
             gateways: BTreeMap::new(),
             connections: BTreeMap::new(),
             sources: AllSources::default(),
+            outputs: Outputs::default(),
         }
     }
 }
 
 impl<P: Program> Replay<P> {
+    /// What replicas' programs have said.
+    #[must_use]
+    pub const fn outputs(&self) -> &Outputs {
+        &self.outputs
+    }
+
+    /// Whether this replica's program has said something else than those of the majority: nothing more is
+    /// carried out here, and nobody gets this state.
+    #[must_use]
+    pub fn is_outvoted(&self) -> bool {
+        self.reporter
+            .is_some_and(|reporter| self.outputs.is_outvoted(reporter))
+    }
+
     /// Whether the log has begun a program.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
@@ -463,6 +483,18 @@ impl<P: Program> Application for Replay<P> {
                 }
                 Answer::Done
             }
+            Ok(Command::Outputs {
+                reporter,
+                members,
+                windows,
+            }) => {
+                self.outputs.report(reporter, members, &windows);
+                Answer::Done
+            }
+            Ok(Command::Verdict(verdict)) => {
+                self.outputs.judge(verdict);
+                Answer::Done
+            }
             Err(_) => Answer::Malformed,
         };
         answer.encode(reply);
@@ -478,12 +510,14 @@ impl<P: Program> Application for Replay<P> {
     }
 
     fn takes_commands(&self) -> bool {
-        matches!(self.phase, Phase::Runs) && self.program.as_ref().is_some_and(P::has_room)
+        matches!(self.phase, Phase::Runs)
+            && self.program.as_ref().is_some_and(P::has_room)
+            && !self.is_outvoted()
     }
 
     /// Only at a cut.
     fn may_freeze(&self) -> bool {
-        matches!(self.phase, Phase::Saved(_))
+        matches!(self.phase, Phase::Saved(_)) && !self.is_outvoted()
     }
 
     fn freeze(&self) -> Box<dyn Frozen> {
@@ -496,12 +530,14 @@ impl<P: Program> Application for Replay<P> {
             ahead_ms: self.ahead_ms,
             turn: self.turn,
             cut: self.cut,
+            outputs: self.outputs.encode(),
             saved: saved.clone(),
         })
     }
 
     fn restore(&mut self, reader: &mut dyn Read) -> io::Result<()> {
-        let head = read_head(reader)?;
+        let (head, outputs) = read_head(reader)?;
+        self.outputs = outputs;
         self.key = Some(head.key);
         (self.log_time, self.ahead_ms) = (head.log_time, head.ahead_ms);
         (self.turn, self.cut, self.bytes_since_cut) = (head.turn, head.cut, 0);

@@ -273,11 +273,135 @@ fn at_a_cut_all_clients_go_and_the_program_begins_from_what_it_saved() {
         assert_eq!(it.batch(TWO, 1, &[accept(1)]), Answer::Done);
     }
     assert_eq!(one.lines(), other.lines());
-    for end in 0..66 {
+    for end in 0..snapshot.len() - "all".len() {
         assert!(One::new().replay.restore(&mut &snapshot[..end]).is_err());
     }
     snapshot[0] = 9;
     assert!(other.replay.restore(&mut &snapshot[..]).is_err());
+}
+
+const REPORTER: Reporter = Reporter {
+    replica: 1,
+    life: 5,
+};
+
+fn said(sum: u64) -> Window {
+    Window {
+        connection: 1 << 16,
+        first_byte: 1536,
+        bytes: 7,
+        turn: 2,
+        sum,
+    }
+}
+
+fn outputs(reporter: Reporter, sum: u64) -> Command<'static> {
+    Command::Outputs {
+        reporter,
+        members: 3,
+        windows: vec![said(sum)],
+    }
+}
+
+fn verdict() -> Verdict {
+    Verdict {
+        judgement: Judgement::Outvoted,
+        reporter: REPORTER,
+        window: said(4),
+        others: said(3),
+    }
+}
+
+#[test]
+fn what_programs_say_is_no_turn_of_theirs_and_is_in_the_snapshot() {
+    let mut one = One::begun();
+    for reporter in [
+        REPORTER,
+        Reporter {
+            replica: 0,
+            life: 9,
+        },
+    ] {
+        assert_eq!(one.apply(&outputs(reporter, reporter.life)), Answer::Done);
+    }
+    assert!(one.lines().is_empty());
+    let disputed: Vec<_> = one.replay.outputs().disputed().collect();
+    assert_eq!(disputed, [said(0).place()]);
+    let cut = Command::Cut {
+        behind: 0,
+        signal: 15,
+    };
+    one.apply(&cut);
+    one.replay.has_saved(Lines("all".into()));
+    let mut snapshot = Vec::new();
+    one.replay.freeze().write(&mut snapshot).expect("written");
+    let mut other = One::new();
+    other.replay.keep_files_in(Path::new("here"));
+    other.replay.restore(&mut &snapshot[..]).expect("read");
+    assert_eq!(
+        other.replay.outputs().encode(),
+        one.replay.outputs().encode()
+    );
+    assert_eq!(other.replay.outputs().last_turn(), 2);
+}
+
+#[test]
+fn one_that_is_outvoted_takes_no_command_and_gives_no_state() {
+    let mut one = One::begun();
+    one.replay.reporter = Some(REPORTER);
+    assert_eq!(one.apply(&Command::Verdict(verdict())), Answer::Done);
+    assert!(one.replay.is_outvoted() && !one.replay.takes_commands());
+    // Its next life takes part.
+    one.replay.reporter = Some(Reporter {
+        life: 6,
+        ..REPORTER
+    });
+    assert!(!one.replay.is_outvoted() && one.replay.takes_commands());
+    let cut = Command::Cut {
+        behind: 0,
+        signal: 15,
+    };
+    one.apply(&cut);
+    one.replay.has_saved(Lines("all".into()));
+    assert!(one.replay.may_freeze());
+    one.replay.reporter = Some(REPORTER);
+    assert!(!one.replay.may_freeze());
+}
+
+#[test]
+fn a_report_of_too_many_windows_and_a_verdict_of_two_are_no_commands() {
+    let many = |count: usize| {
+        let mut bytes = outputs(REPORTER, 4).encode();
+        let window = bytes.split_off(bytes.len() - 34);
+        let place = bytes.len() - 2;
+        bytes.truncate(place);
+        bytes.extend_from_slice(&u16::try_from(count).expect("small").to_le_bytes());
+        bytes.extend(window.repeat(count));
+        bytes
+    };
+    assert!(Command::decode(&many(WINDOWS_MAX)).is_ok());
+    assert_eq!(Command::decode(&many(WINDOWS_MAX + 1)), Err(Malformed));
+    let long = Window {
+        bytes: 1537,
+        ..said(4)
+    };
+    let of_two = Window {
+        first_byte: 0,
+        ..said(3)
+    };
+    for wrong in [
+        Verdict {
+            window: long,
+            ..verdict()
+        },
+        Verdict {
+            others: of_two,
+            ..verdict()
+        },
+    ] {
+        let bytes = Command::Verdict(wrong).encode();
+        assert_eq!(Command::decode(&bytes), Err(Malformed));
+    }
 }
 
 #[test]
@@ -323,6 +447,8 @@ fn commands_are_read_as_they_were_written_and_no_others() {
             behind: 5,
             signal: 15,
         },
+        outputs(REPORTER, 4),
+        Command::Verdict(verdict()),
     ] {
         let whole = command.encode();
         assert_eq!(Command::decode(&whole).as_ref(), Ok(&command));
