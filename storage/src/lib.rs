@@ -59,6 +59,7 @@
 //! | `snapshot-<index>-<term>` | snapshots by their last entry; the newest two are kept |
 //! | `*.tmp` | being written; removed at start |
 //! | `damaged-*` | put aside by [`DamagedFolder::start_over`]; for people, may be removed |
+//! | `given-up-*` | likewise, of a life that was given up by [`give_up`] |
 //!
 //! # What is promised
 //! - A job that [`LogWriter::persisted`] covers is there after any crash or power cut.
@@ -99,7 +100,7 @@ pub use log_writer::{
     BATCH_BYTES_TARGET, JOB_BYTES_WAITING_MAX, JOBS_WAITING_MAX, Log, LogCounters, LogHealth,
     LogJob, LogRefused, LogWriter, compactable,
 };
-pub use open::{open, open_memory, open_watched, restate_identity};
+pub use open::{give_up, open, open_memory, open_watched, restate_identity};
 pub use snapshots::{SNAPSHOTS_KEPT, SnapshotError, SnapshotFile, Snapshots};
 pub use wal::{Wal, WalError};
 pub use watch::Part;
@@ -204,6 +205,8 @@ pub struct DamagedFolder {
     what: String,
     incarnation: Option<Incarnation>,
     lineage: Lineage,
+    /// Of the names of what is put aside.
+    prefix: &'static str,
 }
 
 impl DamagedFolder {

@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// What damaged files are called after a new life has begun.
 const DAMAGED_PREFIX: &str = "damaged-";
+/// Likewise those of a life that was given up.
+const GIVEN_UP_PREFIX: &str = "given-up-";
 
 /// Bytes handled at a time.
 const COPY_BYTES: usize = 1 << 20;
@@ -67,6 +69,27 @@ pub fn open_watched(
             Ok(damaged(disk, settings, what, None))
         }
     }
+}
+
+/// A folder that is whole and not to be trusted: the life that it remembers is given up, for the reason that
+/// `what` says. None: it remembers another one, or that is not known.
+pub fn give_up(
+    disk: Arc<dyn Disk>,
+    settings: Settings,
+    (life, what): (Incarnation, String),
+) -> Result<Option<DamagedFolder>, OpenError> {
+    let found = read_identity(&*disk, &settings)?;
+    let Found::Ours { owner, lineage, .. } = found else {
+        return Ok(None);
+    };
+    Ok((owner.incarnation == life).then_some(DamagedFolder {
+        disk,
+        settings,
+        what,
+        incarnation: Some(life),
+        lineage,
+        prefix: GIVEN_UP_PREFIX,
+    }))
 }
 
 /// Opens the folder for memory mode: a new life at every start, no log, snapshots in memory. The
@@ -121,11 +144,11 @@ impl DamagedFolder {
             .map_err(OpenError::io("writing identity"))?;
         let put_aside = || {
             let names = disk.list()?;
-            for name in names.iter().filter(|n| n.starts_with(DAMAGED_PREFIX)) {
+            for name in names.iter().filter(|n| n.starts_with(self.prefix)) {
                 disk.remove(name)?;
             }
             for name in names.iter().filter(|name| is_content(name)) {
-                disk.rename(name, &format!("{DAMAGED_PREFIX}{name}"))?;
+                disk.rename(name, &format!("{}{name}", self.prefix))?;
             }
             disk.sync_folder()
         };
@@ -424,6 +447,7 @@ fn damaged(
         what,
         incarnation: kept.map(|kept| kept.owner.incarnation),
         lineage: kept.map_or(Lineage::default(), |kept| kept.lineage),
+        prefix: DAMAGED_PREFIX,
     })
 }
 

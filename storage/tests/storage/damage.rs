@@ -6,7 +6,7 @@ use crate::world::{
 use quorumwire_interfaces::{Incarnation, Index};
 use quorumwire_storage::{
     Disk, FaultyDisk, FolderContents, LogJob, MemoryDisk, OpenError, OpenFolder, Ready, Settings,
-    Wal, open,
+    Wal, give_up, open,
 };
 use quorumwire_wire::{RECORD_HEADER_BYTES, Record, RecordKind};
 use std::collections::BTreeMap;
@@ -618,4 +618,65 @@ fn a_life_begun_over_remembers_nothing_and_goes_on() {
         changes += 1;
     }
     assert!(changes > 10);
+}
+
+#[test]
+fn a_life_that_is_given_up_is_put_aside_once() {
+    let sample = sample();
+    let (next, last) = (Incarnation(0xb0b), Incarnation(0xb0c));
+    let disk = || Arc::new(folder_of(&sample.files));
+    let why = || "it was told to".to_owned();
+    assert!(
+        give_up(disk(), settings(), (next, why()))
+            .unwrap()
+            .is_none()
+    );
+    let unused = Arc::new(MemoryDisk::new());
+    assert!(
+        give_up(unused, settings(), (LIFE, why()))
+            .unwrap()
+            .is_none()
+    );
+
+    let folder = disk();
+    let given_up = give_up(folder.clone(), settings(), (LIFE, why()));
+    let given_up = given_up.unwrap().expect("it is of that life");
+    assert_eq!(
+        (given_up.what(), given_up.incarnation()),
+        ("it was told to", Some(LIFE))
+    );
+    let ready = given_up.start_over(next).unwrap();
+    assert!(ready.fresh && ready.incarnation == next && ready.stored.entries.is_empty());
+    drop(ready);
+    let names = folder.list().unwrap();
+    let aside: Vec<_> = names
+        .iter()
+        .filter_map(|it| it.strip_prefix("given-up-"))
+        .collect();
+    for name in &aside {
+        let kept = &sample.files[*name];
+        let mut bytes = vec![0; kept.len()];
+        let file = folder.open(&format!("given-up-{name}")).unwrap();
+        file.read_at(0, &mut bytes).unwrap();
+        assert_eq!(&bytes, kept, "{name}");
+    }
+    assert!(aside.len() > segments(&sample.files).len(), "{names:?}");
+    // The life before is no more: what is said of it now changes nothing.
+    assert!(
+        give_up(folder.clone(), settings(), (LIFE, why()))
+            .unwrap()
+            .is_none()
+    );
+    // Of the next one that is given up, what was put aside before goes.
+    let given_up = give_up(folder.clone(), settings(), (next, why())).unwrap();
+    drop(
+        given_up
+            .expect("it is of that life")
+            .start_over(last)
+            .unwrap(),
+    );
+    let names = folder.list().unwrap();
+    let aside_before = aside.len();
+    let aside = names.iter().filter(|it| it.starts_with("given-up-"));
+    assert!(aside.count() < aside_before);
 }
