@@ -97,6 +97,10 @@ pub struct ServedOptions {
     pub save_signal: Option<u8>,
     /// It does so when the log behind the last time has grown to this size.
     pub cut_log_bytes: u64,
+    /// What it says is not compared with what those of other replicas say.
+    pub unchecked_output: bool,
+    /// Commands of its clients to whose answers that applies in any case.
+    pub unchecked_commands: &'static [&'static str],
 }
 
 /// What a program is called in its cluster's name, whichever it is.

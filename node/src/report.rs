@@ -1,10 +1,12 @@
 //! What a replica tells about itself: the body of `GET /v1/status`, the source of `/metrics` and of
 //! `quorumwire status`. Plain data; field names are part of the public interface.
 use crate::stage::Progress;
+pub use output_difference::OutputDifference;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 pub use words::{MemberStanding, PlaneChooser, ReplicaRole, ReportedDurability, ReportedPolicy};
 
+mod output_difference;
 mod words;
 
 /// Of [`Report::durations`]: from a write's arrival at the leader to its answer.
@@ -96,6 +98,9 @@ pub struct Report {
     /// It waits to be taken in: where a member that it is connected to serves HTTP.
     #[serde(default)]
     pub met_http: Option<String>,
+    /// Where replicas' programs have said different things: the last of these, the oldest first.
+    #[serde(default)]
+    pub output_differences: Vec<OutputDifference>,
     /// What is wrong now, in words: a full disk, a refused peer. Empty when all is well.
     pub faults: Vec<String>,
     /// Milliseconds since the process started.

@@ -258,8 +258,8 @@ impl Outputs {
         self.counts
     }
 
-    /// What the leader, which is one of the voters, is to say next. `is_overdue`: nobody else is waited for at
-    /// this place.
+    /// What the leader, which is one of the voters, is to say next. `is_overdue`: nobody else is waited for
+    /// at this place.
     #[must_use]
     pub fn next_verdict(
         &self,
@@ -399,8 +399,10 @@ impl Outputs {
     /// What a snapshot says.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut left = Left(bytes);
-        let mut outputs = Self::default();
-        outputs.last_turn = u64::from_le_bytes(left.array()?);
+        let mut outputs = Self {
+            last_turn: u64::from_le_bytes(left.array()?),
+            ..Self::default()
+        };
         for _ in 0..left.count()? {
             let count = left.count()?;
             let votes = (0..count).map(|_| Ok((left.reporter()?, left.window()?)));

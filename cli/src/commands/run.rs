@@ -49,6 +49,10 @@ pub struct Arguments {
     /// Have the program save itself when the log behind the last time has grown so much; clients are cut then
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     cut_log_mib: u64,
+    /// Do not compare what the replicas' programs say to clients, of a program that says something else on
+    /// each by right. Give it to all replicas or to none
+    #[arg(long)]
+    unchecked_output: bool,
     /// Say whether the program can be served, and where it listens: its file is looked at, and it is started
     /// without clients. Nothing else is done
     #[arg(long)]
@@ -123,6 +127,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         save_signal,
         cut_log_bytes: arguments.cut_log_mib << 20,
         published: arguments.publish.iter().copied().collect(),
+        unchecked_output: arguments.unchecked_output,
+        unchecked_commands: profile.unchecked_commands,
     };
     if arguments.check {
         return check(&served);

@@ -23,6 +23,7 @@ mod earlier_plane;
 mod folder;
 mod freeing;
 mod fronts;
+mod given_up;
 mod group_counters;
 mod groups;
 mod handshakes;

@@ -2,6 +2,7 @@
 use super::clock;
 use super::earlier_plane::EarlierPlaneOff;
 use super::folder::Folder;
+use super::given_up::{begun_anew, given_up};
 use super::groups::group_at;
 use super::journal::Journal;
 use super::member_history::MemberHistory;
@@ -110,19 +111,35 @@ fn open<A: Application + Default + 'static>(
             storage::open_watched(disk, settings.clone(), &mut watch)
         }
     };
-    let ready = match opened(Arc::clone(&disk)).with_context(in_folder)? {
-        OpenFolder::Ready(ready) => ready,
-        OpenFolder::Damaged(damaged) => {
+    let ended = given_up(&options.dir)?.filter(|_| options.durability == Durability::Sync);
+    let ended = ended.map(|it| storage::give_up(disk.clone(), settings.clone(), it));
+    let ended = ended.transpose().with_context(in_folder)?.flatten();
+    let found = if let Some(ended) = ended {
+        tracing::error!(
+            why = ended.what(),
+            "the life before was given up: its data are put aside, and the other replicas bring this one up to date"
+        );
+        OpenFolder::Damaged(ended)
+    } else {
+        let opened = opened(Arc::clone(&disk)).with_context(in_folder)?;
+        if let OpenFolder::Damaged(damaged) = &opened {
             tracing::error!(
                 what = damaged.what(),
                 "the data folder is damaged: it is put aside, and the other replicas bring this one up to date"
             );
-            fault = Some(format!("started over after damage: {}", damaged.what()));
+        }
+        opened
+    };
+    let ready = match found {
+        OpenFolder::Ready(ready) => ready,
+        OpenFolder::Damaged(damaged) => {
+            fault = Some(format!("started over: {}", damaged.what()));
             mark_as_member(&options.dir, None)?;
             let again = Incarnation(random_number()?.max(1));
             damaged.start_over(again).with_context(in_folder)?
         }
     };
+    begun_anew(&options.dir)?;
     for note in &ready.notes {
         tracing::warn!(note, "data folder");
     }

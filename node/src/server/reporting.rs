@@ -159,6 +159,7 @@ impl<S: Service> Server<S> {
         faults.extend(self.address_faults());
         faults.extend(self.faults_of_place());
         faults.extend(self.core.divergence());
+        faults.extend(S::faults(&self.core));
         faults.extend(self.core.why_no_writes());
         faults.extend(self.core.clock_fault());
         let plane_fault = self

@@ -213,6 +213,11 @@ pub trait Service: Hosted {
 
     // People.
 
+    /// What is wrong with what it serves, in words.
+    fn faults(_: &Core<Self>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Writes what the report says of the application.
     fn report(_: &Core<Self>, _: &mut Report) {}
 

@@ -8,7 +8,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use quorumwire_node::report::{
-    COMMIT, DURATION_BOUNDS_US, Durations, FollowerReport, ReplicaRole, Report, TURN,
+    COMMIT, DURATION_BOUNDS_US, Durations, FollowerReport, OutputDifference, ReplicaRole, Report,
+    TURN,
 };
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -32,6 +33,7 @@ pub fn text(report: Report) -> Result<String, fmt::Error> {
 pub fn documentation() -> Result<String, fmt::Error> {
     let all = Report {
         followers: vec![FollowerReport::default()],
+        output_differences: vec![OutputDifference::default()],
         counters: HELP.keys().map(|name| (name.clone(), 0)).collect(),
         durations: DURATIONS
             .map(|name| (name.to_owned(), Durations::default()))
@@ -78,6 +80,7 @@ impl Collector for ReportCollector {
         encode_identity(&mut encoder, report)?;
         encode_gauges(&mut encoder, report)?;
         encode_followers(&mut encoder, report)?;
+        encode_differences(&mut encoder, report)?;
         for (name, count) in &report.counters {
             encode_counter(&mut encoder, name, *count)?;
         }
@@ -334,6 +337,34 @@ fn encode_followers(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt
             let value = i64::try_from(figure(follower)).unwrap_or(i64::MAX);
             family.encode_family(&labels)?.encode_gauge(&value)?;
         }
+    }
+    Ok(())
+}
+
+/// Where served programs have said different things; nowhere, no lines.
+fn encode_differences(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
+    if report.output_differences.is_empty() {
+        return Ok(());
+    }
+    let mut family = encoder.encode_descriptor(
+        "served_output_difference",
+        "Where the program of a replica has said something else than others: 1 while that life of the replica is a \
+         member, 0 afterwards",
+        None,
+        MetricType::Gauge,
+    )?;
+    for it in &report.output_differences {
+        let labels = [
+            ("replica", it.replica.to_string()),
+            ("connection", it.connection.to_string()),
+            ("first_byte", it.first_byte.to_string()),
+            ("bytes", it.bytes.to_string()),
+            ("turn", it.turn.to_string()),
+            ("quarantined", it.quarantined.to_string()),
+            ("incarnation", it.incarnation.clone()),
+        ];
+        let is_member = i64::from(it.is_member);
+        family.encode_family(&labels)?.encode_gauge(&is_member)?;
     }
     Ok(())
 }

@@ -80,6 +80,30 @@ pub struct Status {
     /// What is wrong with it, in words.
     #[serde(default)]
     pub faults: Vec<String>,
+    /// Where the programs that replicas serve have said different things.
+    #[serde(default)]
+    pub output_differences: Vec<OutputDifference>,
+}
+
+/// What the program of a replica has said and others' have not.
+#[derive(Clone, Debug, Deserialize)]
+pub struct OutputDifference {
+    /// Whose.
+    pub replica: u16,
+    /// In which life of it.
+    pub incarnation: String,
+    /// Most say something else.
+    pub quarantined: bool,
+    /// Whether that life is a member still.
+    pub is_member: bool,
+    /// To which client.
+    pub connection: u64,
+    /// From where on.
+    pub first_byte: u64,
+    /// How much.
+    pub bytes: u64,
+    /// In which turn.
+    pub turn: u64,
 }
 
 /// Which data plane a replica has, and why.

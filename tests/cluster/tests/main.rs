@@ -39,6 +39,7 @@ mod redis_tools;
 mod redis_words;
 mod refusals;
 mod served_datagrams;
+mod served_outputs;
 mod served_programs;
 mod slow_followers;
 mod standstill;

@@ -284,6 +284,14 @@ fn datagrams_come_in_one_order_everywhere_and_are_answered_once() {
         go_round(cluster, &[leader, others[0], others[1]], b"again")?;
         let sent = metric(cluster, leader, "served_datagrams_out")?;
         ensure!(sent < 100, "{sent} answers of the one that was away");
+        // All programs have sent the same.
+        cluster.wait_for("a comparison", || {
+            Ok(metric(cluster, others[0], "served_output_windows_equal")? > 0)
+        })?;
+        for id in 0..3 {
+            let differences = cluster.status(id)?.output_differences;
+            ensure!(differences.is_empty(), "{differences:?}");
+        }
         Ok(())
     });
 }

@@ -81,6 +81,10 @@ fn compare(cluster: &Cluster<'_>, ids: &[u16], told: &[Told]) -> Result<()> {
         digests = of_each?;
         Ok(digests.len() == 1)
     })?;
+    for id in ids {
+        let differences = cluster.status(*id)?.output_differences;
+        ensure!(differences.is_empty(), "{differences:?}");
+    }
     let first = *ids.first().context("a replica")?;
     let list: Vec<String> = connect(cluster.redis(first))?.lrange("list", 0, -1)?;
     let once: BTreeSet<&String> = list.iter().collect();

@@ -1,16 +1,21 @@
 //! The server of a program that was not written for it. The program's input is the log; each replica runs
 //! one, and each answers the clients that came to it with what its own program says.
 mod batches;
+mod checker;
 mod datagrams;
 mod gateway;
+mod outputs;
 pub mod profiles;
 mod program;
 mod saved;
 pub mod trial;
+mod unchecked;
 
 use self::batches::Batches;
+use self::checker::CheckerCounters;
 use self::datagrams::DatagramCounters;
 use self::gateway::{Clients, GatewayCounters, published_at};
+use self::outputs::Comparison;
 use self::program::Serving;
 use super::clients::AnswerKind;
 use super::core::{Core, Hosted};
@@ -21,6 +26,7 @@ use super::route_outcome::RouteOutcome;
 use super::service::Service;
 use super::{TOKEN_DATAGRAMS, clock};
 use crate::options::{ProgramPort, Refused, ServedOptions, ServerOptions, Transport};
+use crate::report::Report;
 use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
@@ -29,7 +35,7 @@ use quorumwire_group as group;
 use quorumwire_interfaces::{CounterSink, Executed, ReplicaId};
 use quorumwire_interpose::{Said, fits};
 use quorumwire_kv::QueryForm;
-use quorumwire_replay::{Answer, Command, Gateway, Replay};
+use quorumwire_replay::{Answer, Command, Gateway, Replay, Reporter};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -52,6 +58,8 @@ const SAID_PER_TURN: usize = 4096;
 const BEGIN: u64 = u64::MAX;
 const GATEWAY_ENDS: u64 = u64::MAX - 1;
 const CUT: u64 = u64::MAX - 2;
+const OUTPUTS: u64 = u64::MAX - 3;
+const VERDICT: u64 = u64::MAX - 4;
 
 const CLIENTS_GONE: &str =
     "the log holds the clients of this replica to be gone: their connections end";
@@ -80,6 +88,7 @@ pub struct Served {
     save_signal: Option<u8>,
     cut_log_bytes: u64,
     heard: BTreeMap<ReplicaId, Now>,
+    comparison: Comparison,
 }
 
 impl Hosted for Served {
@@ -173,13 +182,25 @@ impl Service for Served {
     }
 
     fn check(server: &mut Server) -> anyhow::Result<()> {
+        server.end_if_outvoted()?;
         match &mut server.core.group.store.inner_mut().program {
             Some(program) => program.check(),
             None => Ok(()),
         }
     }
 
-    fn count(&self, _: &Self::Application, sink: CounterSink<'_>) {
+    fn faults(core: &Core<Self>) -> Vec<String> {
+        outputs::faults(core)
+    }
+
+    fn report(core: &Core<Self>, report: &mut Report) {
+        outputs::report(core, report);
+    }
+
+    fn count(&self, application: &Self::Application, sink: CounterSink<'_>) {
+        let checker = application.program.as_ref().map(|it| it.checker.counters());
+        let compared = application.outputs().counts();
+        checker.unwrap_or_default().with(compared).each(sink);
         if let Some(clients) = &self.clients {
             clients.counters.each(sink);
             clients.datagrams.counters.each(sink);
@@ -188,6 +209,7 @@ impl Service for Served {
 
     fn declare(sink: CounterSink<'_>) {
         GatewayCounters::default().each(sink);
+        CheckerCounters::default().each(sink);
         DatagramCounters::default().each(sink);
     }
 }
@@ -345,6 +367,12 @@ impl Server {
             self.core.service.cuts = false;
             return;
         }
+        if number == OUTPUTS || number == VERDICT {
+            let is_done = matches!(said, AnswerKind::Answer | AnswerKind::Repeated)
+                && Answer::decode(answer) == Some(Answer::Done);
+            self.comparison_said(number == OUTPUTS, is_done);
+            return;
+        }
         let Some(batches) = &mut self.core.service.batches else {
             return;
         };
@@ -395,6 +423,10 @@ impl Server {
     fn begin_from_state(&mut self, program: Option<Serving>) {
         let replay = self.core.group.store.inner_mut();
         replay.program = program;
+        replay.reporter = Some(Reporter {
+            replica: self.options.id.0,
+            life: self.incarnation.0,
+        });
         replay.go_on();
         self.core.service.taken_cut = replay.cut();
         self.core.service.has_doorbell = false;
@@ -457,7 +489,10 @@ impl Server {
         let is_saving = replay.is_saving();
         let mut program = replay.program.take();
         let mut failed = None;
-        if let Some(running) = program.as_mut().and_then(Serving::running) {
+        let running = program.as_mut().and_then(Serving::running_and_checker);
+        if let Some((running, checker)) = running {
+            // Read first: what was said before it is in the ring.
+            let turn_done = running.rings.turn_done();
             if !std::mem::replace(&mut service.has_doorbell, true)
                 && let Err(error) = clients.watch_doorbell(running.rings.doorbell().as_raw_fd())
             {
@@ -468,7 +503,10 @@ impl Server {
             for _ in 0..SAID_PER_TURN {
                 let (turn, said) = match running.rings.take() {
                     Ok(Some(taken)) => taken,
-                    Ok(None) => break,
+                    Ok(None) => {
+                        checker.done(turn_done);
+                        break;
+                    }
                     Err(broken) => {
                         failed = Some(broken.into());
                         break;
@@ -480,6 +518,7 @@ impl Server {
                 };
                 match said {
                     Said::Data { connection, bytes } => {
+                        checker.said(turn, connection, bytes);
                         if let Some(client) = here(connection) {
                             clients.tell(client, bytes);
                         }
@@ -490,6 +529,7 @@ impl Server {
                         }
                     }
                     Said::Close { connection } => {
+                        checker.closed(turn, connection);
                         if let Some(client) = here(connection) {
                             clients.close(client);
                         }
@@ -507,6 +547,7 @@ impl Server {
                         clients.unlisten(at, transport(is_datagrams));
                     }
                     Said::Datagram { peer, own, bytes } => {
+                        checker.sent(turn, (peer, own), bytes);
                         match replay.gateway_of(peer, own.port(), turn) {
                             Some(gateway) if gateway == batches.gateway() => {
                                 clients.datagrams.send(own, peer, bytes);
@@ -535,6 +576,7 @@ impl Server {
         self.send_batches();
         self.keep_cut();
         let now = clock::now();
+        self.compare_outputs(now);
         for id in self.core.group.peers.connected.keys() {
             self.core.service.heard.insert(*id, now);
         }

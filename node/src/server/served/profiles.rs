@@ -1,4 +1,4 @@
-//! What is known of programs that are served: how they save themselves.
+//! What is known of programs that are served: how they save themselves, and in what they differ by right.
 use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -10,7 +10,15 @@ pub struct Profile {
     pub arguments: Vec<OsString>,
     /// The signal upon which it saves itself in its folder and ends.
     pub save_signal: Option<u8>,
+    /// Commands of its clients that each replica answers differently.
+    pub unchecked_commands: &'static [&'static str],
 }
+
+/// What Redis says of its process: memory, descriptors, how long something took, and where its files are.
+const UNCHECKED_OF_REDIS: &[&str] = &[
+    "ACL", "CLIENT", "CONFIG", "DEBUG", "INFO", "LASTSAVE", "LATENCY", "MEMORY", "MODULE",
+    "SLOWLOG",
+];
 
 /// Of the program in this file.
 #[must_use]
@@ -20,10 +28,11 @@ pub fn profile_of(file: &OsStr) -> Profile {
         Some("redis-server" | "valkey-server") => Profile {
             arguments: ["--shutdown-on-sigterm", "save"].map(Into::into).to_vec(),
             save_signal: Some(number_of(Signal::TERM)),
+            unchecked_commands: UNCHECKED_OF_REDIS,
         },
         Some("mosquitto") => Profile {
-            arguments: Vec::new(),
             save_signal: Some(number_of(Signal::TERM)),
+            ..Profile::default()
         },
         Some(_) | None => Profile::default(),
     }

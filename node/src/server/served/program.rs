@@ -1,5 +1,7 @@
 //! The served program of this replica: a process, and the rings between it and the log.
+use super::checker::Checker;
 use super::saved::{SavedFolder, empty};
+use super::unchecked::Unchecked;
 use crate::options::ServedOptions;
 use anyhow::Context as _;
 use quorumwire_interfaces::LogTime;
@@ -26,6 +28,8 @@ pub struct Serving {
     meanwhile: Option<Meanwhile>,
     /// The last turn that it was given.
     last: Given,
+    /// What it says, to be compared.
+    pub checker: Checker,
     /// Why there is none although there should be.
     failed: Option<anyhow::Error>,
 }
@@ -79,12 +83,21 @@ impl Serving {
             running: None,
             meanwhile: None,
             last: Given::default(),
+            checker: Checker::new(
+                !options.unchecked_output,
+                Unchecked::new(options.unchecked_commands),
+            ),
             failed: None,
         })
     }
 
     pub const fn running(&mut self) -> Option<&mut Running> {
         self.running.as_mut()
+    }
+
+    /// What runs, and what looks at what that says.
+    pub fn running_and_checker(&mut self) -> Option<(&mut Running, &mut Checker)> {
+        Some((self.running.as_mut()?, &mut self.checker))
     }
 
     fn start(&self, start: &Start) -> anyhow::Result<Running> {
@@ -144,7 +157,13 @@ impl Serving {
                 status.success(),
                 "{file} was told to save itself and to end, and has ended otherwise ({status}): see option save-signal"
             );
+            if !running.rings.may_sleep() {
+                // What it has said is taken first: it is compared up to its end.
+                self.meanwhile = Some(Meanwhile::Saves { since });
+                return Ok(());
+            }
             self.running = None;
+            self.checker.done(u64::MAX);
             let (folder, place) = (self.program.folder.clone(), self.place.clone());
             let packed = elsewhere("pack-program", move || SavedFolder::pack(&folder, &place))?;
             self.meanwhile = Some(Meanwhile::Packs(packed));
@@ -289,6 +308,7 @@ impl replay::Program for Serving {
             key,
         };
         self.running = None; // it is killed
+        self.checker.begin();
         let folder = self.program.folder.clone();
         let begun = if let Some(saved) = saved.cloned() {
             elsewhere("unpack-program", move || saved.unpack(&folder)).map(|result| {
@@ -311,6 +331,7 @@ impl replay::Program for Serving {
         let Some(running) = &mut self.running else {
             return; // it failed: the server ends
         };
+        self.checker.saves(self.last.number);
         self.last.number += 1;
         tracing::info!(
             program = running.file,
@@ -334,6 +355,7 @@ impl replay::Program for Serving {
             log_time_ns: turn.log_time.0.saturating_mul(MILLISECOND_NS),
             wall_ns: turn.wall_ms.saturating_mul(MILLISECOND_NS),
         };
+        self.checker.given(turn);
         if let Err(error) = running.give(self.last, turn.events) {
             self.failed = Some(error);
         }
