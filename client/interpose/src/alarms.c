@@ -259,3 +259,48 @@ QW_CALL int sigsuspend(const sigset_t *mask)
 {
 	return !is_ours() || qw_next_alarm() == QW_NEVER ? QW_REAL(sigsuspend)(mask) : paused(mask);
 }
+
+/* At the latest at `until_ns`, by the log's time. */
+static int wait_for_signal(const sigset_t *set, siginfo_t *info, uint64_t until_ns)
+{
+	for (;;) {
+		uint64_t next = qw_next_alarm() < until_ns ? qw_next_alarm() : until_ns;
+		struct timespec wait = qw_timespec(next > qw.now_ns ? next - qw.now_ns : 0);
+		int found = QW_REAL(sigtimedwait)(set, info, next == QW_NEVER ? NULL : &wait);
+
+		if (found > 0 && info && info->si_code <= 0 && info->si_pid == qw.process)
+			info->si_pid = getpid();
+		if (found >= 0 || errno != EAGAIN)
+			return found;
+		if (next > qw.now_ns)
+			qw.now_ns = next;
+		if (next == until_ns)
+			return -1;
+		qw_look_at_alarms();
+	}
+}
+
+QW_CALL int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *wait)
+{
+	if (!is_ours() || (wait && !qw_is_time(wait)))
+		return QW_REAL(sigtimedwait)(set, info, wait);
+	return wait_for_signal(set, info, wait ? qw.now_ns + (uint64_t)qw_nanoseconds(wait) : QW_NEVER);
+}
+
+QW_CALL int sigwaitinfo(const sigset_t *set, siginfo_t *info)
+{
+	return sigtimedwait(set, info, NULL);
+}
+
+QW_CALL int sigwait(const sigset_t *set, int *number)
+{
+	int found;
+
+	do
+		found = sigtimedwait(set, NULL, NULL);
+	while (found < 0 && errno == EINTR);
+	if (found < 0)
+		return errno;
+	*number = found;
+	return 0;
+}

@@ -13,8 +13,9 @@
 #define QW_ENVIRONMENT "QUORUMWIRE_INTERPOSE"
 /* The exit code of a program that may not go on. */
 #define QW_EXIT_REFUSED 125
-/* The doorbells' descriptors, or later ones. */
-#define DOORS_FROM 1000
+/* The doorbells have the first descriptors that are free from there, or from the next one if the
+ * limit is lower. */
+static const int doors_from[] = { 1000, 200, 50, 3 };
 
 struct qw_state qw = { .on = -1 };
 _Thread_local const sigset_t *qw_mask;
@@ -88,8 +89,10 @@ static void forget_environment(void)
  * replica has inherited to it. */
 static int out_of_the_way(int door)
 {
-	int to = fcntl(door, F_DUPFD_CLOEXEC, DOORS_FROM);
+	int to = -1;
 
+	for (size_t i = 0; to < 0 && i < sizeof(doors_from) / sizeof(*doors_from); i++)
+		to = fcntl(door, F_DUPFD_CLOEXEC, doors_from[i]);
 	if (to < 0)
 		complain("the doorbells are not there, or there are too few descriptors for them");
 	syscall(SYS_close, door);
@@ -98,7 +101,7 @@ static int out_of_the_way(int door)
 
 bool qw_is_door(int descriptor)
 {
-	return qw.on == 1 && descriptor >= DOORS_FROM && (descriptor == qw.door || descriptor == qw.replica_door);
+	return qw.on == 1 && (descriptor == qw.door || descriptor == qw.replica_door);
 }
 
 void qw_keep_doors_from(int descriptor)

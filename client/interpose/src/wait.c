@@ -167,6 +167,19 @@ static bool looks_too_often(struct qw_object *object)
 	return true;
 }
 
+/* A signal from outside has run some handler. Whether a call goes on after any of them. */
+static bool handlers_restart(void)
+{
+	for (int number = 1; number < NSIG; number++) {
+		struct sigaction action;
+
+		if (!sigaction(number, NULL, &action) && action.sa_handler != SIG_DFL &&
+		    action.sa_handler != SIG_IGN && !(action.sa_flags & SA_RESTART))
+			return false;
+	}
+	return true;
+}
+
 bool qw_look_again(int descriptor, struct qw_object *object, bool may_wait, struct qw_patience *patience)
 {
 	bool again = true;
@@ -187,7 +200,7 @@ bool qw_look_again(int descriptor, struct qw_object *object, bool may_wait, stru
 		patience->over = EAGAIN;
 		break;
 	case QW_WOKEN_SIGNAL:
-		if (!qw.interrupted || !qw.restarts || patience->deadline_ns != QW_NEVER)
+		if (!(qw.interrupted ? qw.restarts : handlers_restart()) || patience->deadline_ns != QW_NEVER)
 			patience->over = EINTR;
 		break;
 	case QW_WOKEN_TURN:

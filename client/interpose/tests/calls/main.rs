@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use world::{Place, run};
 
 /// What a program sees differently, and why. The page says the same: see `the_page_says_what_differs`.
-const BY_DESIGN: [(&str, &str); 5] = [
+const BY_DESIGN: [(&str, &str); 6] = [
     (
         "accept_of_nobody_without_a_descriptor",
         "`accept` says `EMFILE` only if a client has come",
@@ -24,6 +24,10 @@ const BY_DESIGN: [(&str, &str); 5] = [
     (
         "kernels_and_others_at_once",
         "`epoll_wait` says what clients have sent first",
+    ),
+    (
+        "a_client_that_does_not_read",
+        "A write to a client never says `EAGAIN`",
     ),
     (
         "connecting_to_the_own_port",

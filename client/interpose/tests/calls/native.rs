@@ -1,7 +1,6 @@
 //! The kernel answers the program; the test is its clients, over loopback.
-use crate::world::{Action, CONTROL, Heard, PATIENCE, Place, Wish, World, sleeps};
+use crate::world::{Action, CONTROL, Heard, PATIENCE, Place, Wish, World, kill};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -107,24 +106,7 @@ impl Native {
                 self.sender(*number).send_to(bytes, to).told()?;
             }
             Action::TakeDatagram(number) => self.take_datagram(*number)?,
-            Action::Signal(signal) => {
-                self.until_it_waits()?;
-                let signal = Signal::from_named_raw(*signal).ok_or("no such signal")?;
-                let process = Pid::from_child(&self.child);
-                rustix::process::kill_process(process, signal).map_err(|it| it.to_string())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A signal is to find the program where it waits.
-    fn until_it_waits(&self) -> Result<(), String> {
-        let end = Instant::now() + PATIENCE;
-        while !sleeps(&self.child) {
-            if Instant::now() > end {
-                return Err("it does not wait".into());
-            }
-            std::thread::yield_now();
+            Action::Signal(signal) | Action::Kill(signal) => kill(&self.child, *signal)?,
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! The preloaded library answers the program; the test is the replica.
-use crate::world::{Action, CONTROL, Heard, PATIENCE, Place, Wish, World, sleeps};
+use crate::world::{Action, CONTROL, Heard, PATIENCE, Place, Wish, World, kill, sleeps};
 use quorumwire_interpose::{Program, Rings, Said, Sizes, Start, Started};
 use quorumwire_replay::TurnEvent;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Instant;
@@ -58,11 +58,16 @@ impl Ringed {
                     self.ended.insert(connection);
                 }
                 Said::Datagram { peer, own, bytes } => {
-                    let SocketAddr::V4(own) = own else {
-                        return Err(format!("it comes from {own}"));
+                    let from = match own.ip().to_canonical() {
+                        IpAddr::V4(ip) if !ip.is_unspecified() => ip,
+                        _ => self.place.host, // whatever the replica chooses
                     };
+                    let own = SocketAddrV4::new(from, own.port());
                     let number = (0..19)
-                        .find(|number| SocketAddr::V4(self.place.client(*number)) == peer)
+                        .find(|number| {
+                            let at = self.place.client(*number);
+                            peer.ip().to_canonical() == *at.ip() && peer.port() == at.port()
+                        })
                         .ok_or_else(|| format!("nobody is at {peer}"))?;
                     let heard = self.heard.entry(number).or_default();
                     heard.datagrams.push((own, bytes.to_owned()));
@@ -134,6 +139,7 @@ impl Ringed {
             | Action::Gone(_)
             | Action::Datagram(..)
             | Action::Signal(_) => Ok(true),
+            Action::Kill(signal) => kill(&self.started.child, signal).map(|()| true),
         }
     }
 }
@@ -158,7 +164,8 @@ fn event(action: &Action, place: Place) -> Option<TurnEvent<'_>> {
         | Action::Take(..)
         | Action::Ended(_)
         | Action::TakeDatagram(_)
-        | Action::Signal(_) => return None,
+        | Action::Signal(_)
+        | Action::Kill(_) => return None,
     })
 }
 

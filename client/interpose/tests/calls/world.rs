@@ -1,12 +1,13 @@
 //! What a program is run in: the kernel, or a replica. What its clients do is said by the program.
+use rustix::process::{Pid, Signal};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::{Child, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a program may take for its next step.
-pub const PATIENCE: Duration = Duration::from_secs(3);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 /// The clients' number that stands for the test's own connection.
 pub const CONTROL: u64 = 1000;
 
@@ -52,6 +53,19 @@ pub fn sleeps(program: &Child) -> bool {
     stat.is_ok_and(|stat| stat.contains(") S "))
 }
 
+/// Sends the program a signal where it waits.
+pub fn kill(program: &Child, number: i32) -> Result<(), String> {
+    let end = Instant::now() + PATIENCE;
+    while !sleeps(program) {
+        if Instant::now() > end {
+            return Err("it does not wait".into());
+        }
+        std::thread::yield_now();
+    }
+    let signal = Signal::from_named_raw(number).ok_or("no such signal")?;
+    rustix::process::kill_process(Pid::from_child(program), signal).map_err(|it| it.to_string())
+}
+
 /// What a client does.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Action {
@@ -71,7 +85,10 @@ pub enum Action {
     Datagram(u64, u16, Vec<u8>),
     /// A datagram comes to it.
     TakeDatagram(u64),
+    /// From the log, where there is one.
     Signal(i32),
+    /// Past the log.
+    Kill(i32),
 }
 
 impl Action {
@@ -101,6 +118,7 @@ impl Action {
                 Self::Datagram(number(1), port(2), bytes)
             }
             "take-datagram" => Self::TakeDatagram(number(1)),
+            "kill" => Self::Kill(words[1].parse().expect("a number")),
             "signal" => Self::Signal(words[1].parse().expect("a number")),
             other => panic!("no client does that: {other}"),
         }

@@ -298,6 +298,21 @@ CASE(accept, a_listener_that_is_shut_listens_no_more)
 	accepted(listener);
 }
 
+CASE(accept, closing_a_port_sends_away_who_waits)
+{
+	int listener = listening(0);
+
+	ask("connect 1 0; connect 2 0");
+	GOT(accept(listener, NULL, NULL) >= 0);
+	GOT(close(listener));
+	ask("ended 2");
+	GOT(accept(listener, NULL, NULL));
+	listener = listening(SOCK_NONBLOCK);
+	GOT(accept(listener, NULL, NULL));
+	ask("connect 3 0");
+	accepted(listener);
+}
+
 CASE(accept, reading_and_writing_at_a_port)
 {
 	int listener = listening(SOCK_NONBLOCK), waiting;

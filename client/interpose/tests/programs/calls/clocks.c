@@ -326,6 +326,34 @@ CASE(clocks, a_timer_that_sends_signals)
 	GOT(timer_delete(other));
 }
 
+CASE(clocks, signals_are_waited_for)
+{
+	struct timespec wait = { .tv_nsec = 20000000 }, wrong = { .tv_nsec = -1 };
+	int64_t since = now_ms(CLOCK_MONOTONIC);
+	siginfo_t info = { 0 };
+	sigset_t some;
+	int number = 0;
+
+	sigemptyset(&some);
+	sigaddset(&some, SIGALRM);
+	sigprocmask(SIG_BLOCK, &some, NULL);
+	GOT(sigtimedwait(&some, &info, &wait));
+	took("it", since, 20);
+	GOT(sigtimedwait(&some, &info, &wrong));
+	GOT(alarm(1));
+	GOT(sigwait(&some, &number));
+	GOT(number);
+	took("it", since, 1000);
+	GOT(alarm(1));
+	GOT(sigwaitinfo(&some, &info));
+	GOT(info.si_signo);
+	GOT(info.si_code == SI_KERNEL);
+	kill(getpid(), SIGALRM);
+	GOT(sigtimedwait(&some, &info, &wait));
+	GOT(info.si_code);
+	GOT(info.si_pid == getpid());
+}
+
 CASE(clocks, a_program_that_pauses)
 {
 	sigset_t none;

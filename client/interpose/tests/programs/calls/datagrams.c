@@ -172,6 +172,46 @@ CASE(datagrams, messages_leave_from_where_they_came_to)
 	ask("take-datagram 1");
 }
 
+CASE(datagrams, answers_of_who_listens_everywhere)
+{
+	int made = socket(AF_INET, SOCK_DGRAM, 0);
+	struct sockaddr_in at = address_at(0), to;
+	socklen_t length = sizeof(to);
+
+	at.sin_addr.s_addr = 0;
+	GOT(bind(made, (struct sockaddr *)&at, sizeof(at)));
+	ask("datagram 1 0 hello");
+	GOT_BYTES(recvfrom(made, bytes, 100, 0, (struct sockaddr *)&to, &length), bytes);
+	say_from(&to, length);
+	GOT(getsockname(made, (struct sockaddr *)&at, &length));
+	say_address("own", &at);
+}
+
+CASE(datagrams, clients_of_ipv4_at_a_port_of_ipv6)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_port = address_at(0).sin_port }, from = { 0 };
+	int made = socket(AF_INET6, SOCK_DGRAM, 0), yes = 1, no = 0;
+	char control[256], text[64];
+	struct iovec part = { bytes, 100 };
+	struct msghdr message = { .msg_name = &from,	  .msg_namelen = sizeof(from),
+				  .msg_iov = &part,	  .msg_iovlen = 1,
+				  .msg_control = control, .msg_controllen = sizeof(control) };
+	struct in6_pktinfo info;
+
+	GOT(setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)));
+	GOT(setsockopt(made, IPPROTO_IPV6, IPV6_RECVPKTINFO, &yes, sizeof(yes)));
+	GOT(bind(made, (struct sockaddr *)&at, sizeof(at)));
+	ask("datagram 1 0 hello");
+	GOT_BYTES(recvmsg(made, &message, 0), bytes);
+	say("length %u from %s, control %zu\n", message.msg_namelen,
+	    inet_ntop(AF_INET6, &from.sin6_addr, text, sizeof(text)), message.msg_controllen);
+	memcpy(&info, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(info));
+	say("interface %u, to %s\n", info.ipi6_ifindex, inet_ntop(AF_INET6, &info.ipi6_addr, text, sizeof(text)));
+	part.iov_len = 5;
+	GOT(sendmsg(made, &message, 0));
+	ask("take-datagram 1");
+}
+
 CASE(datagrams, several_messages)
 {
 	int made = bound_datagrams(SOCK_NONBLOCK);

@@ -338,6 +338,27 @@ CASE(read, read_is_interrupted)
 	say("%d signals\n", (int)signals);
 }
 
+CASE(read, read_is_interrupted_from_outside)
+{
+	int made = sent(0, "");
+
+	handle(SIGUSR1, 0);
+	tell("kill %d", SIGUSR1);
+	GOT(read(made, bytes, 100));
+	say("%d signals\n", (int)signals);
+}
+
+CASE(read, read_goes_on_after_a_signal_from_outside_that_restarts)
+{
+	int made = sent(0, "");
+
+	handle(SIGUSR1, SA_RESTART);
+	tell("kill %d", SIGUSR1);
+	tell("send 1 hello");
+	GOT_BYTES(read(made, bytes, 100), bytes);
+	say("%d signals\n", (int)signals);
+}
+
 CASE(read, what_is_there_is_given_in_spite_of_a_signal)
 {
 	int made = sent(0, "hel");

@@ -79,6 +79,16 @@ CASE(write, much_is_sent)
 	}
 }
 
+CASE(write, a_client_that_does_not_read)
+{
+	int made = connected(SOCK_NONBLOCK);
+	ssize_t sent = 0;
+
+	for (int i = 0; i < 256 && sent >= 0; i++)
+		sent = send(made, bytes, sizeof(bytes), 0);
+	say_result("send", sent, errno);
+}
+
 CASE(write, an_address_of_a_connection_is_ignored)
 {
 	int made = connected(0);
