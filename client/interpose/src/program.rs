@@ -50,7 +50,8 @@ impl Program {
         let library = library()?;
         let [memory, door, replica_door] = rings.inherited();
         let kept: [BorrowedFd<'_>; 4] = [memory, door, replica_door, library.as_fd()];
-        let numbers = kept.map(|it| it.as_raw_fd().to_string()).join(",");
+        // As long everywhere: the environment lies on the stack, whose places programs see.
+        let numbers = kept.map(|it| format!("{:07}", it.as_raw_fd())).join(",");
         let mut command = Command::new(&self.file);
         command
             .args(&self.arguments)
@@ -85,5 +86,6 @@ impl Program {
 }
 
 fn library_path(library: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", library.as_raw_fd())
+    // As long everywhere, too.
+    format!("/proc/self/fd{:/>8}", format!("/{}", library.as_raw_fd()))
 }

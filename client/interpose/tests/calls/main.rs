@@ -40,7 +40,7 @@ const BY_DESIGN: [(&str, &str); 6] = [
 ];
 
 /// Groups of cases. Each is a test.
-const GROUPS: [&str; 9] = [
+const GROUPS: [&str; 10] = [
     "accept",
     "read",
     "write",
@@ -50,6 +50,7 @@ const GROUPS: [&str; 9] = [
     "datagrams",
     "clocks",
     "chance",
+    "same",
 ];
 
 struct Compiled {
@@ -148,6 +149,25 @@ fn the_page_says_what_differs() {
     for (name, why) in BY_DESIGN {
         assert!(page.contains(why), "{name}: the page does not say: {why}");
     }
+}
+
+/// Another replica's program has inherited other descriptors, and runs at another moment.
+#[test]
+fn same() {
+    let compiled = compiled();
+    let group = compiled.cases.iter().enumerate();
+    let mut count = 0;
+    for (index, (_, name)) in group.filter(|(_, (group, _))| group == "same") {
+        let place = Place::of(index);
+        let first = run::<ringed::Ringed>(&compiled.program, name, place);
+        let kept: Vec<_> = std::iter::repeat_with(tempfile::tempfile).take(9).collect();
+        let second = run::<ringed::Ringed>(&compiled.program, name, place);
+        drop(kept);
+        assert!(first.contains("\ndone\n"), "{first}");
+        assert_eq!(first, second, "{name}");
+        count += 1;
+    }
+    assert!(count > 0, "no case is in it");
 }
 
 macro_rules! groups {

@@ -60,7 +60,8 @@ impl Ringed {
                 Said::Datagram { peer, own, bytes } => {
                     let from = match own.ip().to_canonical() {
                         IpAddr::V4(ip) if !ip.is_unspecified() => ip,
-                        _ => self.place.host, // whatever the replica chooses
+                        // Whatever the replica chooses.
+                        IpAddr::V4(_) | IpAddr::V6(_) => self.place.host,
                     };
                     let own = SocketAddrV4::new(from, own.port());
                     let number = (0..19)
