@@ -23,6 +23,11 @@
 /* Calls that stand in front of the C library's. */
 #define QW_CALL __attribute__((visibility("default")))
 
+/* The variable that names `kept`. */
+#define QW_ENVIRONMENT "QUORUMWIRE_INTERPOSE"
+/* The memory, the doorbells and the library. */
+#define QW_KEPT_COUNT 4
+
 /* Most descriptors; those beyond are never virtual. */
 #define QW_DESCRIPTORS_MAX (1 << 20)
 
@@ -118,6 +123,8 @@ struct qw_state {
 	uint64_t given_at;
 	/* The doorbells: the program's and the replica's. */
 	int door, replica_door;
+	/* What the program has inherited, with the doorbells. */
+	int kept[QW_KEPT_COUNT];
 	int process, thread;
 	/* The turn that is carried out. */
 	uint64_t turn;
@@ -135,9 +142,10 @@ extern _Thread_local const sigset_t *qw_mask;
 /* state.c */
 void qw_start(void);
 _Noreturn void qw_refuse(enum qw_why why, uint64_t detail);
-bool qw_is_door(int descriptor);
+/* One that the program has not opened. */
+bool qw_is_kept(int descriptor);
 /* The program gives something else this number. */
-void qw_keep_doors_from(int descriptor);
+void qw_keep_away(int descriptor);
 /* Only one thread may use what is virtual. */
 void qw_enter(void);
 bool qw_is_serving_thread(void);

@@ -139,7 +139,7 @@ pub enum Refusal {
     #[error("the kernel cannot be told to make no child of it: error {0} of `seccomp`")]
     Children(u64),
     /// A call.
-    #[error("it uses system call {0} on a client's connection, which is not served")]
+    #[error("it uses system call {0} in a way that is not served")]
     Call(u64),
     /// The replica's fault.
     #[error("what it was given makes no sense, at place {0}: this is a fault of quorumwire")]

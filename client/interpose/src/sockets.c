@@ -416,7 +416,7 @@ QW_CALL int shutdown(int descriptor, int how)
 
 QW_CALL int close(int descriptor)
 {
-	if (qw_is_door(descriptor)) {
+	if (qw_is_kept(descriptor)) {
 		errno = EBADF;
 		return -1;
 	}
@@ -462,7 +462,7 @@ QW_CALL int dup3(int descriptor, int to, int flags)
 {
 	int made;
 
-	qw_keep_doors_from(to);
+	qw_keep_away(to);
 	made = QW_REAL(dup3)(descriptor, to, flags);
 	if (made >= 0)
 		qw_drop_descriptor(to);

@@ -11,10 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define QW_ENVIRONMENT "QUORUMWIRE_INTERPOSE"
 /* The exit code of a program that may not go on. */
 #define QW_EXIT_REFUSED 125
-/* The doorbells have the first descriptors that are free from there, or from the next one if the
+/* What is kept has the first descriptors that are free from there, or from the next one if the
  * limit is lower. */
 static const int doors_from[] = { 1000, 200, 50, 3 };
 
@@ -95,30 +94,34 @@ static int out_of_the_way(int door)
 	for (size_t i = 0; to < 0 && i < sizeof(doors_from) / sizeof(*doors_from); i++)
 		to = fcntl(door, F_DUPFD_CLOEXEC, doors_from[i]);
 	if (to < 0)
-		complain("the doorbells are not there, or there are too few descriptors for them");
+		complain("the descriptors are not there, or there are too few descriptors for them");
 	syscall(SYS_close, door);
 	return to;
 }
 
-bool qw_is_door(int descriptor)
+bool qw_is_kept(int descriptor)
 {
-	return qw.on == 1 && (descriptor == qw.door || descriptor == qw.replica_door);
+	for (size_t i = 0; qw.on == 1 && i < QW_KEPT_COUNT; i++) {
+		if (descriptor == qw.kept[i])
+			return true;
+	}
+	return false;
 }
 
-void qw_keep_doors_from(int descriptor)
+void qw_keep_away(int descriptor)
 {
-	if (!qw_is_door(descriptor))
-		return;
-	if (descriptor == qw.door)
-		qw.door = out_of_the_way(qw.door);
-	else
-		qw.replica_door = out_of_the_way(qw.replica_door);
+	for (size_t i = 0; qw.on == 1 && i < QW_KEPT_COUNT; i++) {
+		if (descriptor == qw.kept[i])
+			qw.kept[i] = out_of_the_way(descriptor);
+	}
+	qw.door = qw.kept[1];
+	qw.replica_door = qw.kept[2];
 }
 
 void qw_start(void)
 {
 	const char *wanted;
-	int memory, library;
+	int *kept = qw.kept;
 
 	if (qw.on >= 0)
 		return;
@@ -126,13 +129,13 @@ void qw_start(void)
 	wanted = getenv(QW_ENVIRONMENT);
 	if (!wanted)
 		return;
-	if (sscanf(wanted, "%d,%d,%d,%d", &memory, &qw.door, &qw.replica_door, &library) != 4)
+	if (sscanf(wanted, "%d,%d,%d,%d", kept, kept + 1, kept + 2, kept + 3) != QW_KEPT_COUNT)
 		complain(QW_ENVIRONMENT " is not four descriptors");
-	map(memory);
-	qw.door = out_of_the_way(qw.door);
-	qw.replica_door = out_of_the_way(qw.replica_door);
-	syscall(SYS_close, memory);
-	syscall(SYS_close, library);
+	map(kept[0]);
+	for (size_t i = 0; i < QW_KEPT_COUNT; i++)
+		kept[i] = out_of_the_way(kept[i]);
+	qw.door = kept[1];
+	qw.replica_door = kept[2];
 	forget_environment();
 	if (pthread_atfork(NULL, NULL, in_child))
 		complain("no memory");

@@ -2,7 +2,9 @@
 use quorumwire_interpose::{Program, Refusal, Rings, Said, Sizes, Start, Started};
 use quorumwire_replay::TurnEvent;
 use std::collections::BTreeMap;
+use std::fs::Permissions;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -218,23 +220,70 @@ fn nobody_listens_anywhere_else() {
     asks.answer(1, "0.");
 }
 
+/// It ends, and says why.
+fn is_refused(served: &mut Served, call: i64) {
+    let end = Instant::now() + PATIENCE;
+    while served
+        .started
+        .child
+        .try_wait()
+        .expect("it is ours")
+        .is_none()
+    {
+        assert!(Instant::now() < end, "it goes on");
+        std::thread::yield_now();
+    }
+    let call = u64::try_from(call).expect("a number");
+    assert_eq!(served.rings.refusal(), Some(Refusal::Call(call)));
+}
+
 /// What would be wrong in silence ends the program, with the reason.
 #[test]
 fn a_connection_is_given_to_nobody_else() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = compiled(folder.path(), "asks");
-    for (way, call) in [("hand", libc::SYS_sendmsg), ("async", libc::SYS_fcntl)] {
+    let ways = [
+        ("hand", libc::SYS_sendmsg),
+        ("async", libc::SYS_fcntl),
+        ("exec", libc::SYS_execve),
+    ];
+    for (way, call) in ways {
         let mut asks = Served::start(&file, &[]);
         asks.until("a port", |it| !it.listens.is_empty());
         asks.connect(1, 7000);
         asks.ask(1, way.as_bytes());
-        let end = Instant::now() + PATIENCE;
-        while asks.started.child.try_wait().expect("it is ours").is_none() {
-            assert!(Instant::now() < end, "it goes on");
-            std::thread::yield_now();
-        }
-        let call = u64::try_from(call).expect("a number");
-        assert_eq!(asks.rings.refusal(), Some(Refusal::Call(call)));
+        is_refused(&mut asks, call);
+    }
+}
+
+#[test]
+fn what_a_script_becomes_is_served_in_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("script");
+    let text = "#!/bin/sh\nexec redis-server --port 6379 --save '' \"$@\"\n";
+    std::fs::write(&script, text).expect("a file");
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("it is ours");
+    let mut redis = Served::start(&script.to_string_lossy(), &["--databases", "3"]);
+    redis.until("a port", |it| !it.listens.is_empty());
+    redis.connect(1, 6379);
+    redis.ask(1, b"CONFIG GET databases\r\n");
+    redis.answer(1, "*2\r\n$9\r\ndatabases\r\n$1\r\n3\r\n");
+}
+
+#[test]
+fn a_script_becomes_no_program_that_cannot_be_served() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("static");
+    let source = folder.path().join("static.c");
+    std::fs::write(&source, "int main(void) { return 0; }\n").expect("a file");
+    let status = Command::new("cc")
+        .args(["-static", "-o"])
+        .args([&program, &source])
+        .status();
+    assert!(status.expect("a C compiler").success());
+    for way in ["exec", "exec env"] {
+        let line = format!("{way} {}", program.display());
+        is_refused(&mut Served::start("sh", &["-c", &line]), libc::SYS_execve);
     }
 }
 
