@@ -5,7 +5,7 @@ use super::connection_id::ConnectionId;
 use super::fronts::native::{NativeClient, NativeCounters};
 use super::fronts::redis::RedisClient;
 use super::fronts::{Front, Protocol};
-use super::handshakes::TimeBudget;
+use super::handshakes::Handshakes;
 use super::stream::Stream;
 use crate::descriptors::Starvation;
 use mio::Registry;
@@ -28,7 +28,6 @@ mod readable;
 mod slots;
 mod waits;
 
-use self::arrivals::Handshakes;
 use self::linger::Linger;
 use self::memory::{Held, HeldByOne};
 use self::readable::Readable;
@@ -402,6 +401,9 @@ pub struct Clients {
     /// How connections are secured; none: not at all.
     pub tls: Option<Arc<ServerConfig>>,
     handshakes: Handshakes,
+    turn_began: Now,
+    /// Whose turn it is to accept.
+    next_listener: usize,
     /// Those that could not be accepted for want of a descriptor.
     pub starvation: Starvation,
     /// What connections hold together.
@@ -439,6 +441,8 @@ impl Clients {
             lets_everybody_in: true,
             tls: None,
             handshakes: Handshakes::default(),
+            turn_began: Now::default(),
+            next_listener: 0,
             starvation: Starvation::default(),
             held: Held::default(),
             unknown_looked_at: Now::default(),

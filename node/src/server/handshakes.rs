@@ -2,12 +2,26 @@
 //! connections and check certificates, which costs far more here than there. Their work is done as far as
 //! there is time for it; the rest waits. Moves no byte.
 use quorumwire_control::Now;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// In one turn they may take this long, and one of them longer: a leader is to speak every few milliseconds.
 const PER_TURN: Duration = Duration::from_millis(1);
 /// What was not used is kept for this part of a second, so that a few who come at once need not wait.
 const KEPT_PARTS_OF_SECOND: u32 = 4;
+
+/// Of each second, for accepting connections of clients.
+pub const ACCEPT_TIME: Duration = Duration::from_millis(150);
+/// Of each second, for their handshakes of TLS.
+pub const HANDSHAKES_TIME: Duration = Duration::from_millis(250);
+/// Handshakes of clients under way at once; no more connections are accepted until one is done, or gives way.
+pub const HANDSHAKES_MAX: usize = 128;
+/// As many as may go on in a turn, if there is time.
+const GO_ON_PER_TURN: usize = 8;
+/// A client that has not finished its handshake by then is closed.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// With as many as there may be, one that takes longer than this gives way to who waits.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Processor time for one kind of work.
 #[derive(Debug)]
@@ -57,6 +71,138 @@ impl TimeBudget {
         // One that took very long is not to shut out the others for longer than a second.
         self.used = (self.used + took).min(self.per_second);
     }
+}
+
+/// Clients that arrive at one kind of ports: who may be accepted, and whose handshake of TLS may go on. They
+/// are known by numbers that their owner gives.
+pub struct Handshakes {
+    accepts: TimeBudget,
+    time: TimeBudget,
+    /// More connections may wait to be accepted.
+    accepts_more: bool,
+    /// Since when, and whose.
+    open: BTreeSet<(Now, u32)>,
+    /// Those that go on when there is time again.
+    postponed: VecDeque<u32>,
+}
+
+impl Default for Handshakes {
+    fn default() -> Self {
+        Self {
+            accepts: TimeBudget::new(ACCEPT_TIME),
+            time: TimeBudget::new(HANDSHAKES_TIME),
+            accepts_more: false,
+            open: BTreeSet::new(),
+            postponed: VecDeque::new(),
+        }
+    }
+}
+
+impl Handshakes {
+    /// A turn of the event loop begins. Those that had to wait and may go on, as far as there is time.
+    pub fn begin_turn(&mut self, now: Now) -> impl Iterator<Item = u32> + use<'_> {
+        self.accepts.begin_turn(now);
+        self.time.begin_turn(now);
+        let go_on = if self.may_go_on() {
+            self.postponed.len().min(GO_ON_PER_TURN)
+        } else {
+            0
+        };
+        self.postponed.drain(..go_on)
+    }
+
+    /// Whether the next turn has something to do for those who wait.
+    pub fn has_arrivals(&self) -> bool {
+        let accepts = self.accepts_more && self.accepts.will_be_left();
+        (accepts && self.open.len() < HANDSHAKES_MAX)
+            || (!self.postponed.is_empty() && self.time.will_be_left())
+    }
+
+    /// Whether more may wait to be accepted than there was time for; asked once.
+    pub const fn accepts_more(&mut self) -> bool {
+        std::mem::replace(&mut self.accepts_more, false)
+    }
+
+    /// Whether there is time and room to accept one now, whose handshake follows if `is_secured`.
+    pub fn may_accept(&mut self, is_secured: bool, now: Now) -> bool {
+        let is_room = !is_secured || self.has_room(now);
+        let may = is_room && self.accepts.is_left();
+        self.accepts_more |= !may;
+        may
+    }
+
+    /// Whether one more may begin its handshake, if only because another gives way.
+    fn has_room(&self, now: Now) -> bool {
+        let oldest = self.open.first();
+        self.open.len() < HANDSHAKES_MAX
+            || oldest.is_some_and(|(since, _)| is_over(now, *since, HANDSHAKE_PATIENCE))
+    }
+
+    /// So much time went into accepting one.
+    pub fn use_up_accept(&mut self, took: Duration) {
+        self.accepts.use_up(took);
+    }
+
+    /// Whether there is time for a handshake to go on.
+    pub fn may_go_on(&self) -> bool {
+        self.time.is_left()
+    }
+
+    /// This one goes on later.
+    pub fn postpone(&mut self, place: u32) {
+        self.postponed.push_back(place);
+    }
+
+    /// So much time went into a handshake.
+    pub fn use_up(&mut self, took: Duration) {
+        self.time.use_up(took);
+    }
+
+    /// Whose gives way to one that is about to begin.
+    pub fn displaced(&self) -> Option<u32> {
+        let oldest = self
+            .open
+            .first()
+            .filter(|_| self.open.len() >= HANDSHAKES_MAX);
+        oldest.map(|(_, place)| *place)
+    }
+
+    /// Whose takes too long.
+    pub fn timed_out(&self, now: Now) -> Option<u32> {
+        let oldest = self.open.first();
+        oldest.and_then(|(since, place)| is_over(now, *since, HANDSHAKE_TIMEOUT).then_some(*place))
+    }
+
+    /// One begins.
+    pub fn begin(&mut self, since: Now, place: u32) {
+        self.open.insert((since, place));
+    }
+
+    #[cfg(test)]
+    pub fn have_time_for_accepts(&mut self, per_second: Duration) {
+        self.accepts = TimeBudget::new(per_second);
+    }
+
+    #[cfg(test)]
+    pub fn are_over(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// All are gone.
+    pub fn clear(&mut self) {
+        self.open.clear();
+        self.postponed.clear();
+    }
+
+    /// It is over, one way or the other.
+    pub fn end(&mut self, since: Now, place: u32) {
+        self.open.remove(&(since, place));
+    }
+}
+
+/// Whether more than this time has passed.
+pub fn is_over(now: Now, since: Now, time: Duration) -> bool {
+    now.0.saturating_sub(since.0) > time
 }
 
 #[cfg(test)]

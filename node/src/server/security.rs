@@ -43,6 +43,7 @@ impl<S: Service> Server<S> {
             if let Some(admin) = &self.admin_tls {
                 admin.set(&clients);
             }
+            self.core.service.secure(&clients.ports);
             self.clients.tls = Some(clients.ports);
         }
     }

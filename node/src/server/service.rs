@@ -17,8 +17,10 @@ use quorumwire_control::Entry;
 use quorumwire_group::FollowerRead;
 use quorumwire_interfaces::{Application, CounterSink, Index};
 use quorumwire_kv::{MemoryChange, QueryForm};
+use rustls::ServerConfig;
 use std::marker::PhantomData;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// What a server does for one application. The object is what the server keeps for it beside the group.
@@ -40,6 +42,9 @@ pub trait Service: Hosted {
     fn socket(&self) -> Option<anyhow::Result<UdpSocket>> {
         None
     }
+
+    /// Secures connections of its own that come from now on.
+    fn secure(&mut self, _: &Arc<ServerConfig>) {}
 
     /// All is joined; nothing has turned.
     fn begin(_: &mut Server<Self>) {}

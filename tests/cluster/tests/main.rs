@@ -41,6 +41,7 @@ mod refusals;
 mod served_datagrams;
 mod served_outputs;
 mod served_programs;
+mod served_tls;
 mod slow_followers;
 mod standstill;
 mod surviving_loads;

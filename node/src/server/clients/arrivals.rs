@@ -2,29 +2,18 @@
 //! for it, so that a flood of strangers costs those who are here little. What comes beyond it waits in the
 //! listener's queue; of handshakes under way the oldest gives way.
 use super::{
-    Clients, Connection, ConnectionId, Front, HeldByOne, Protocol, Stream, TimeBudget, VecDeque,
-    clock,
+    Clients, Connection, ConnectionId, Front, HeldByOne, Protocol, Stream, VecDeque, clock,
 };
+use crate::server::handshakes::is_over;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 use quorumwire_control::Now;
 use quorumwire_group::Row;
 use socket2::{SockRef, TcpKeepalive};
-use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Of each second, for accepting connections.
-const ACCEPT_TIME: Duration = Duration::from_millis(150);
-/// Of each second, for handshakes of TLS.
-const HANDSHAKES_TIME: Duration = Duration::from_millis(250);
-/// Handshakes under way at once; no more connections are accepted until one is done, or gives way.
-pub const HANDSHAKES_MAX: usize = 128;
-/// As many as may go on in a turn, if there is time.
-const GO_ON_PER_TURN: usize = 8;
-/// A client that has not finished its handshake by then is closed.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A client that has not said by then who it is, and must, is closed; looked at once in a while.
 const UNKNOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// See [`UNKNOWN_TIMEOUT`].
@@ -36,49 +25,6 @@ const KEEPALIVE_AFTER: Duration = Duration::from_mins(5);
 const KEEPALIVE_AGAIN: Duration = Duration::from_mins(1);
 /// See [`KEEPALIVE_AFTER`].
 const KEEPALIVES_MAX: u32 = 3;
-/// With as many as there may be, one that takes longer than this gives way to who waits.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Handshakes under way, and the time for them.
-pub struct Handshakes {
-    accepts: TimeBudget,
-    time: TimeBudget,
-    turn_began: Now,
-    /// More connections may wait to be accepted.
-    accepts_more: bool,
-    /// Whose turn it is to accept.
-    next_listener: usize,
-    /// Since when, and at which place.
-    open: BTreeSet<(Now, u32)>,
-    /// Connections that go on when there is time again.
-    postponed: VecDeque<u32>,
-}
-
-impl Default for Handshakes {
-    fn default() -> Self {
-        Self {
-            accepts: TimeBudget::new(ACCEPT_TIME),
-            time: TimeBudget::new(HANDSHAKES_TIME),
-            turn_began: Now::default(),
-            next_listener: 0,
-            accepts_more: false,
-            open: BTreeSet::new(),
-            postponed: VecDeque::new(),
-        }
-    }
-}
-
-impl Handshakes {
-    /// Whether there is time for one.
-    pub fn may_go_on(&self) -> bool {
-        self.time.is_left()
-    }
-
-    /// This one goes on later.
-    pub fn postpone(&mut self, place: u32) {
-        self.postponed.push_back(place);
-    }
-}
 
 impl Connection {
     /// Whether it is in its handshake.
@@ -90,55 +36,39 @@ impl Connection {
 impl Clients {
     /// Whoever had to wait may go on as far as there is time.
     pub fn begin_turn(&mut self, now: Now) {
-        self.handshakes.accepts.begin_turn(now);
-        self.handshakes.time.begin_turn(now);
-        self.handshakes.turn_began = now;
-        if self.handshakes.may_go_on() {
-            let postponed = &mut self.handshakes.postponed;
-            let go_on = postponed.len().min(GO_ON_PER_TURN);
-            self.queue.extend(postponed.drain(..go_on));
-        }
-        if self.handshakes.accepts_more {
+        self.turn_began = now;
+        self.queue.extend(self.handshakes.begin_turn(now));
+        if self.handshakes.accepts_more() {
             self.accept(now);
         }
     }
 
     #[cfg(test)]
     pub const fn turn_began(&self) -> Now {
-        self.handshakes.turn_began
+        self.turn_began
     }
 
     /// Whether the next turn has something to do for those who wait.
     pub fn has_arrivals(&self) -> bool {
-        let Handshakes {
-            accepts,
-            time,
-            accepts_more,
-            open,
-            postponed,
-            turn_began: _,
-            next_listener: _,
-        } = &self.handshakes;
-        (*accepts_more && accepts.will_be_left() && open.len() < HANDSHAKES_MAX)
-            || (!postponed.is_empty() && time.will_be_left())
+        self.handshakes.has_arrivals()
     }
 
     /// So much time went into a handshake.
     pub fn use_up_handshake(&mut self, took: Duration) {
-        self.handshakes.time.use_up(took);
+        self.handshakes.use_up(took);
     }
 
     /// Takes new connections, up to the limit; one more is told so and closed.
     pub fn accept(&mut self, now: Now) {
-        self.handshakes.accepts_more = false;
+        self.handshakes.accepts_more();
         // One of each in turn, so that a flood at one port keeps nobody away from the others.
         let mut in_a_row_empty = 0;
         while in_a_row_empty < self.listeners.len() {
-            let place = self.handshakes.next_listener % self.listeners.len();
+            let place = self.next_listener % self.listeners.len();
             let Some((protocol, group)) = self.next_to_accept(place, now) else {
                 break;
             };
-            self.handshakes.next_listener = place + 1;
+            self.next_listener = place + 1;
             let began = clock::worked();
             let listener = &self.listeners[place].socket;
             match listener.accept() {
@@ -152,15 +82,13 @@ impl Clients {
                 }
             }
             let took = clock::worked().saturating_sub(began);
-            self.handshakes.accepts.use_up(took);
+            self.handshakes.use_up_accept(took);
         }
     }
 
     /// What a connection at this listener speaks, and with which group, if there is time and room for one.
     fn next_to_accept(&mut self, place: usize, now: Now) -> Option<(Protocol, usize)> {
-        let is_room = self.tls.is_none() || self.has_room_for_handshake(now);
-        if !is_room || !self.handshakes.accepts.is_left() {
-            self.handshakes.accepts_more = true;
+        if !self.handshakes.may_accept(self.tls.is_some(), now) {
             return None;
         }
         let listener = &self.listeners[place];
@@ -182,27 +110,16 @@ impl Clients {
             return;
         }
         self.counters.accepted += 1;
-        if self.handshakes.open.len() >= HANDSHAKES_MAX
-            && let Some((_, place)) = self.handshakes.open.first().copied()
-        {
+        if let Some(place) = self.handshakes.displaced() {
             self.counters.handshakes_displaced += 1;
             self.give_up_handshake(place);
         }
         self.open(stream, from, (protocol, group), now);
     }
 
-    /// Whether one more may begin its handshake, if only because another gives way.
-    fn has_room_for_handshake(&self, now: Now) -> bool {
-        let oldest = self.handshakes.open.first();
-        self.handshakes.open.len() < HANDSHAKES_MAX
-            || oldest.is_some_and(|(since, _)| is_over(now, *since, HANDSHAKE_PATIENCE))
-    }
-
     /// Has those closed whose handshake takes too long.
     pub fn time_out_handshakes(&mut self, now: Now) {
-        while let Some((since, place)) = self.handshakes.open.first().copied()
-            && is_over(now, since, HANDSHAKE_TIMEOUT)
-        {
+        while let Some(place) = self.handshakes.timed_out(now) {
             self.counters.handshakes_timed_out += 1;
             self.give_up_handshake(place);
         }
@@ -275,7 +192,7 @@ impl Clients {
         self.open_count += 1;
         let handshake_since = (!stream.is_established()).then_some(now);
         if handshake_since.is_some() {
-            self.handshakes.open.insert((now, place));
+            self.handshakes.begin(now, place);
         }
         self.connections[place as usize] = Some(Box::new(Connection {
             id: ConnectionId { place, serial },
@@ -320,20 +237,16 @@ impl Clients {
     /// Takes note that its handshake is done, if it is.
     pub(super) fn note_handshake(&mut self, connection: &mut Connection) {
         if connection.is_in_handshake() && connection.stream.is_established() {
-            connection.unknown_since = self.handshakes.turn_began;
+            connection.unknown_since = self.turn_began;
             self.end_handshake(connection);
         }
     }
 
     pub(super) fn end_handshake(&mut self, connection: &mut Connection) {
         if let Some(since) = connection.handshake_since.take() {
-            self.handshakes.open.remove(&(since, connection.id.place));
+            self.handshakes.end(since, connection.id.place);
         }
     }
-}
-
-fn is_over(now: Now, since: Now, time: Duration) -> bool {
-    now.0.saturating_sub(since.0) > time
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 use super::super::{Intake, Listener, Protocol};
 use super::*;
 use crate::key_folder::KeyFolder;
+use crate::server::handshakes::{ACCEPT_TIME, HANDSHAKES_MAX, HANDSHAKES_TIME};
 use crate::tls::{ClientTls, replica_name};
 use mio::net::TcpListener;
 use mio::{Events, Poll};
@@ -137,7 +138,7 @@ fn handshakes_under_way_are_bounded_and_the_oldest_gives_way() {
 fn a_handshake_goes_on_when_there_is_time_again() {
     let mut host = Host::start(100, true);
     let mut garbage = host.connect(20);
-    host.clients.handshakes.time.use_up(HANDSHAKES_TIME);
+    host.clients.handshakes.use_up(HANDSHAKES_TIME);
     for socket in &mut garbage {
         socket.write_all(b"get key\r\n").unwrap();
     }
@@ -154,7 +155,7 @@ fn a_handshake_goes_on_when_there_is_time_again() {
 fn connections_are_accepted_as_far_as_there_is_time() {
     let mut host = Host::start(10, false);
     let mut held = host.connect(12);
-    host.clients.handshakes.accepts.use_up(ACCEPT_TIME);
+    host.clients.handshakes.use_up_accept(ACCEPT_TIME);
     host.clients.accept(at(0));
     assert_eq!(host.clients.count(), 0);
     assert!(!host.clients.has_arrivals());
@@ -186,7 +187,9 @@ fn a_port_that_was_served_last_is_served_last_again() {
     let late = Socket::connect(host.redis).unwrap();
     for count in 1..=3 {
         // Time for one.
-        host.clients.handshakes.accepts = TimeBudget::new(Duration::from_nanos(4));
+        host.clients
+            .handshakes
+            .have_time_for_accepts(Duration::from_nanos(4));
         host.clients.accept(at(0));
         assert_eq!(host.clients.count(), count);
         let of_redis = host.clients.iter().filter(|it| it.redis().is_some());
@@ -211,7 +214,7 @@ fn the_time_to_say_who_one_is_begins_with_the_end_of_the_handshake() {
         }
         (session, slow)
     });
-    host.turn_until(&mut ms, |it| it.handshakes.open.is_empty());
+    host.turn_until(&mut ms, |it| it.handshakes.are_over());
     let held = shakes.join().unwrap();
     assert!(ms > 4000);
     host.clients.time_out_unknown(at(ms + 29_000));

@@ -1,6 +1,8 @@
 //! The clients of this replica's served program: their connections, what they have done, and what they are
 //! told.
 use super::super::clock;
+use super::super::handshakes::Handshakes;
+use super::super::stream::Stream;
 use super::batches::{Batches, Done};
 use super::datagrams::Datagrams;
 use crate::options::{ProgramPort, Transport};
@@ -10,11 +12,13 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use quorumwire_control::Now;
 use quorumwire_interfaces::counters;
+use rustls::ServerConfig;
 use socket2::{Domain, Socket, Type};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::os::fd::{AsRawFd as _, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Clients at once; more are closed at once.
@@ -50,6 +54,16 @@ counters! {
         pub cut_for_memory: "served_connections_cut_for_memory",
         /// Clients of the served program cut because the log held their replica to be gone
         pub cut_with_gateway: "served_connections_cut_with_gateway",
+        /// Clients of the served program refused, or lost, because of TLS
+        pub refused_by_tls: "served_connections_refused_by_tls",
+        /// Clients of the served program that went away before their TLS handshake was done
+        pub gone_in_handshake: "served_connections_gone_in_handshake",
+        /// Clients of the served program closed because their TLS handshake took too long
+        pub handshakes_timed_out: "served_handshakes_timed_out",
+        /// Clients of the served program closed in their TLS handshake because they were slow and others waited
+        pub handshakes_displaced: "served_handshakes_displaced",
+        /// Times a TLS handshake of a client of the served program had to wait for its share of the server's time
+        pub handshakes_postponed: "served_handshakes_postponed",
         /// Bytes taken from clients of the served program
         pub bytes_in: "served_bytes_in",
         /// Bytes of the served program given to its clients
@@ -73,7 +87,11 @@ pub fn published_at(
 }
 
 struct Client {
-    stream: TcpStream,
+    stream: Stream,
+    /// From where to where it has connected, as the program sees it.
+    ends: (SocketAddr, SocketAddr),
+    /// Since when it is in its handshake; the log knows nothing of it then.
+    handshake_since: Option<Now>,
     /// The program's bytes that the client has not taken.
     output: VecDeque<u8>,
     /// Memory of that, as it was counted.
@@ -131,6 +149,11 @@ pub struct Clients {
     is_exposed: bool,
     /// When the program began, until its ports were looked at.
     began_at: Option<Now>,
+    /// How connections are secured; none: not at all.
+    pub tls: Option<Arc<ServerConfig>>,
+    handshakes: Handshakes,
+    /// Whose turn it is to accept.
+    first_port: usize,
     /// Ports at which it listens or has listened.
     opened: BTreeSet<(u16, Transport)>,
     /// How often this program wanted to connect to another server.
@@ -158,6 +181,9 @@ impl Clients {
             held_max,
             is_exposed,
             began_at: None,
+            tls: None,
+            handshakes: Handshakes::default(),
+            first_port: 0,
             opened: BTreeSet::new(),
             outbound: 0,
             to_accept: false,
@@ -192,7 +218,12 @@ impl Clients {
             Transport::Tcp => self.listen_for_connections(at, published),
             Transport::Udp if self.datagrams.serve(at, published.is_some()) => Ok(()),
             Transport::Udp => {
-                let served = published.unwrap_or_else(|| self.own_place(at));
+                let served = published.unwrap_or_else(|| self.own_place(at, transport));
+                anyhow::ensure!(
+                    self.is_exposed || served.ip().is_loopback(),
+                    "the served program takes datagrams at {at}: {served} is no loopback address, and datagrams \
+                     are not encrypted: --insecure serves them there, and --publish PORT/udp=HOST:PORT elsewhere"
+                );
                 let token = self.next_port;
                 self.next_port += 1;
                 self.datagrams
@@ -212,7 +243,7 @@ impl Clients {
         if self.ports.values().any(is_served) {
             return Ok(());
         }
-        let published = published.unwrap_or_else(|| self.own_place(at));
+        let published = published.unwrap_or_else(|| self.own_place(at, Transport::Tcp));
         let listener = bind(published).map(TcpListener::from_std);
         let mut listener = listener.with_context(|| {
             format!(
@@ -231,10 +262,11 @@ impl Clients {
     }
 
     /// Where a port is served that is not published: where the program says, but on loopback only unless all
-    /// may connect.
-    const fn own_place(&self, at: SocketAddr) -> SocketAddr {
+    /// may connect, or connections are encrypted.
+    fn own_place(&self, at: SocketAddr, transport: Transport) -> SocketAddr {
+        let is_encrypted = transport == Transport::Tcp && self.tls.is_some();
         match at.ip() {
-            _ if self.is_exposed => at,
+            _ if self.is_exposed || is_encrypted => at,
             IpAddr::V4(ip) if !ip.is_loopback() => {
                 SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), at.port())
             }
@@ -319,7 +351,8 @@ impl Clients {
         // Few can have used up their share.
         let has_room = |client: &u32| batches.have_room_for(*client);
         let have_more = || self.to_accept || self.readable.iter().any(has_room);
-        self.datagrams.have_more() || (batches.have_room() && have_more())
+        self.datagrams.have_more()
+            || (batches.have_room() && (have_more() || self.handshakes.has_arrivals()))
     }
 
     fn enqueue(&mut self, number: u32) {
@@ -331,9 +364,11 @@ impl Clients {
     }
 
     /// Takes what clients have done, as far as there is room: of each something, before anything more.
-    pub fn take(&mut self, batches: &mut Batches) {
+    pub fn take(&mut self, batches: &mut Batches, now: Now) {
+        self.readable.extend(self.handshakes.begin_turn(now));
+        self.to_accept |= self.handshakes.accepts_more();
         self.datagrams.take(batches);
-        self.accept(batches);
+        self.accept(batches, now);
         for _ in 0..self.readable.len() {
             if !batches.have_room() {
                 break;
@@ -341,6 +376,9 @@ impl Clients {
             let Some(client) = self.readable.pop_front() else {
                 break;
             };
+            if self.must_wait(client) {
+                continue;
+            }
             if let Some(queued) = self.each.get_mut(&client) {
                 queued.is_queued = false;
             }
@@ -350,44 +388,46 @@ impl Clients {
         }
     }
 
-    fn accept(&mut self, batches: &mut Batches) {
+    /// One of each port in turn, so that a flood at one keeps nobody away from the others.
+    fn accept(&mut self, batches: &mut Batches, now: Now) {
         if !std::mem::take(&mut self.to_accept) {
             return;
         }
-        let tokens: Vec<usize> = self.ports.keys().copied().collect();
-        for token in tokens {
-            while let Some(port) = self.ports.get(&token) {
-                if !batches.have_room() {
-                    self.to_accept = true; // later
-                    return;
-                }
-                let Ok((stream, peer)) = port.listener.accept() else {
-                    break;
-                };
-                let at = port.at;
-                self.add(stream, (peer, at), batches);
+        let mut tokens: VecDeque<usize> = self.ports.keys().copied().collect();
+        let first = self.first_port % tokens.len().max(1);
+        tokens.rotate_left(first);
+        while let Some(token) = tokens.pop_front() {
+            if !batches.have_room() {
+                self.to_accept = true; // later
+                return;
             }
+            if !self.handshakes.may_accept(self.tls.is_some(), now) {
+                self.first_port += 1;
+                return;
+            }
+            let began = clock::worked();
+            let port = self.ports.get(&token);
+            let accepted = port.and_then(|port| Some((port.listener.accept().ok()?, port.at)));
+            if let Some(((stream, peer), at)) = accepted {
+                self.add(stream, (peer, at), batches, now);
+                tokens.push_back(token);
+            }
+            let took = clock::worked().saturating_sub(began);
+            self.handshakes.use_up_accept(took);
         }
     }
 
     fn add(
         &mut self,
-        mut stream: TcpStream,
+        stream: TcpStream,
         (peer, at): (SocketAddr, SocketAddr),
         batches: &mut Batches,
+        now: Now,
     ) {
         if self.each.len() >= CLIENTS_MAX {
             self.counters.too_many += 1;
             return;
         }
-        let client = self.next_client;
-        let token = Token(TOKEN_FIRST_CLIENT + client as usize);
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered = self.poll.registry().register(&mut stream, token, interest);
-        if registered.and_then(|()| stream.set_nodelay(true)).is_err() {
-            return; // gone already
-        }
-        self.next_client = self.next_client.wrapping_add(1);
         // As the program would see it: at its own port, wherever the client came in.
         let own = if at.ip().is_unspecified() {
             let here = stream.local_addr().map_or(at.ip(), |it| it.ip());
@@ -400,43 +440,106 @@ impl Clients {
         } else {
             SocketAddr::new(own.ip(), peer.port())
         };
-        self.counters.accepted += 1;
-        batches.add(Done::Accept { client, peer, own });
-        self.each.insert(
-            client,
-            Client {
-                stream,
-                output: VecDeque::new(),
-                held: 0,
-                is_queued: false,
-                has_ended: false,
-                is_shut: false,
-                is_closed: false,
-                took_at: Now::default(),
-            },
-        );
+        stream.set_nodelay(true).ok(); // gone already: reading says so
+        let Ok(mut stream) = Stream::accepted(stream, self.tls.as_ref()) else {
+            self.counters.refused_by_tls += 1;
+            return;
+        };
+        let client = self.next_client;
+        let token = Token(TOKEN_FIRST_CLIENT + client as usize);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registry = self.poll.registry();
+        if registry.register(&mut stream, token, interest).is_err() {
+            return; // gone already
+        }
+        self.next_client = self.next_client.wrapping_add(1);
+        let handshake_since = (!stream.is_established()).then_some(now);
+        if handshake_since.is_some() {
+            if let Some(slow) = self.handshakes.displaced() {
+                self.counters.handshakes_displaced += 1;
+                self.forget(slow);
+            }
+            self.handshakes.begin(now, client);
+        }
+        let mut added = Client {
+            stream,
+            ends: (peer, own),
+            handshake_since,
+            output: VecDeque::new(),
+            held: 0,
+            is_queued: false,
+            has_ended: false,
+            is_shut: false,
+            is_closed: false,
+            took_at: Now::default(),
+        };
+        self.introduce(client, &mut added, batches);
+        self.each.insert(client, added);
         self.enqueue(client);
+    }
+
+    /// The log hears of a client when its handshake is done.
+    fn introduce(&mut self, number: u32, client: &mut Client, batches: &mut Batches) {
+        if !client.stream.is_established() {
+            return;
+        }
+        if let Some(since) = client.handshake_since.take() {
+            self.handshakes.end(since, number);
+        }
+        self.counters.accepted += 1;
+        let (peer, own) = client.ends;
+        batches.add(Done::Accept {
+            client: number,
+            peer,
+            own,
+        });
+    }
+
+    /// Whether its handshake goes on later, because there is no time for it in this turn.
+    fn must_wait(&mut self, number: u32) -> bool {
+        let client = self.each.get(&number);
+        let waits =
+            client.is_some_and(|it| it.handshake_since.is_some()) && !self.handshakes.may_go_on();
+        if waits {
+            self.counters.handshakes_postponed += 1;
+            self.handshakes.postpone(number); // and it stays marked as queued
+        }
+        waits
+    }
+
+    /// Those whose handshake takes too long are closed.
+    pub fn time_out_handshakes(&mut self, now: Now) {
+        while let Some(client) = self.handshakes.timed_out(now) {
+            self.counters.handshakes_timed_out += 1;
+            self.forget(client);
+        }
     }
 
     /// Reads once; whether there may be more.
     fn read(&mut self, number: u32, batches: &mut Batches) -> bool {
-        let Some(client) = self.each.get_mut(&number) else {
+        let Some(mut client) = self.each.remove(&number) else {
             return false;
         };
-        if client.has_ended || client.is_closed {
-            // There is nothing to be read, but it may be gone.
-            if !matches!(client.stream.take_error(), Ok(None)) {
-                self.remove(number, batches);
-            }
-            return false;
+        let handshake_began = client.handshake_since.map(|_| clock::worked());
+        let read = client.read(&mut self.buffer);
+        if let Some(began) = handshake_began {
+            let took = clock::worked().saturating_sub(began);
+            self.handshakes.use_up(took);
+            self.introduce(number, &mut client, batches);
         }
-        match client.stream.read(&mut self.buffer) {
-            Ok(0) => {
-                client.has_ended = true;
+        self.held += client.count();
+        let is_known = client.handshake_since.is_none();
+        let has_failed = client.stream.has_failed();
+        self.each.insert(number, client);
+        match read {
+            Ok(0) if is_known => {
+                if let Some(client) = self.each.get_mut(&number) {
+                    client.has_ended = true;
+                }
                 batches.add(Done::End { client: number });
                 false
             }
-            Ok(count) => {
+            Ok(count) if count > 0 => {
                 self.counters.bytes_in += count as u64;
                 batches.add(Done::Data {
                     client: number,
@@ -446,7 +549,12 @@ impl Clients {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => true,
-            Err(_) => {
+            Ok(_) | Err(_) => {
+                if has_failed {
+                    self.counters.refused_by_tls += 1;
+                } else if !is_known {
+                    self.counters.gone_in_handshake += 1;
+                }
                 self.remove(number, batches);
                 false
             }
@@ -455,10 +563,24 @@ impl Clients {
 
     /// It is gone.
     fn remove(&mut self, number: u32, batches: &mut Batches) {
-        if let Some(client) = self.each.remove(&number) {
-            self.held -= client.held;
+        if self.forget(number) {
             batches.add(Done::Reset { client: number });
         }
+    }
+
+    /// Its connection ends at once. Whether the log knows it.
+    fn forget(&mut self, number: u32) -> bool {
+        let Some(mut client) = self.each.remove(&number) else {
+            return false;
+        };
+        self.held -= client.held;
+        if client.output.is_empty() {
+            client.stream.say_end(); // else it would take a part for the whole
+        }
+        if let Some(since) = client.handshake_since {
+            self.handshakes.end(since, number);
+        }
+        client.handshake_since.is_none()
     }
 
     /// The program says something to a client.
@@ -485,8 +607,7 @@ impl Clients {
 
     /// Its connection ends at once; the log hears of it later.
     fn cut(&mut self, number: u32) {
-        if let Some(client) = self.each.remove(&number) {
-            self.held -= client.held;
+        if self.forget(number) {
             self.cut.push(number);
         }
     }
@@ -529,7 +650,8 @@ impl Clients {
             if client.is_closed && written > 0 {
                 client.took_at = clock::now();
             }
-            if client.output.is_empty() && client.is_closed {
+            let is_all_gone = client.output.is_empty() && !client.stream.has_unsent();
+            if is_all_gone && client.is_closed {
                 self.remove(number, batches);
             }
         }
@@ -562,8 +684,10 @@ impl Clients {
 
     /// The log holds all of them to be gone.
     pub fn drop_all(&mut self) {
-        self.counters.cut_with_gateway += self.each.len() as u64;
+        let known = self.each.values().filter(|it| it.handshake_since.is_none());
+        self.counters.cut_with_gateway += known.count() as u64;
         self.each.clear();
+        self.handshakes.clear();
         self.readable.clear();
         self.told.clear();
         self.cut.clear();
@@ -577,13 +701,27 @@ impl Client {
         if self.output.is_empty() {
             self.output = VecDeque::new();
         }
-        let grown = self.output.capacity().saturating_sub(self.held);
+        let all = self.output.capacity() + self.stream.held_bytes();
+        let grown = all.saturating_sub(self.held);
         self.held += grown;
         grown
     }
 
+    /// Reads what is there, or lets the handshake go on.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.has_ended || self.is_closed {
+            // There is nothing to be read, but it may be gone.
+            return match self.stream.socket().take_error() {
+                Ok(None) => Err(io::ErrorKind::WouldBlock.into()),
+                Ok(Some(error)) | Err(error) => Err(error),
+            };
+        }
+        self.stream.read(buffer)
+    }
+
     /// Writes what the socket takes; how much.
     fn write(&mut self) -> io::Result<u64> {
+        self.stream.flush()?;
         let mut written = 0;
         while !self.output.is_empty() {
             let (bytes, _) = self.output.as_slices();
@@ -598,7 +736,10 @@ impl Client {
             }
         }
         if self.is_shut && !self.is_closed {
-            self.stream.shutdown(Shutdown::Write).ok(); // gone: reading says so
+            self.stream.say_end();
+            if !self.stream.has_unsent() {
+                self.stream.socket().shutdown(Shutdown::Write).ok(); // gone: reading says so
+            }
         }
         Ok(written)
     }

@@ -1,8 +1,15 @@
 //! Clients of a served program that differ in what they send and take, over real sockets.
+use super::super::super::handshakes::HANDSHAKES_MAX;
 use super::*;
+use crate::key_folder::KeyFolder;
+use crate::tls::{ClientTls, replica_name};
+use quorumwire_interfaces::ReplicaId;
 use quorumwire_replay::{Answer, Command, Event, Gateway};
+use rustls::pki_types::ServerName;
 use std::net::TcpStream as Socket;
+use std::time::Instant;
 
+const DEADLINE: Duration = Duration::from_secs(20);
 const LARGE: usize = 96 << 10;
 const HELD_MAX: usize = 64 << 10;
 
@@ -54,8 +61,12 @@ impl Bench {
 
     /// One turn: what it puts into the log.
     fn turn(&mut self) -> Vec<Did> {
+        self.turn_at(clock::now())
+    }
+
+    fn turn_at(&mut self, now: Now) -> Vec<Did> {
         self.clients.look().unwrap();
-        self.clients.take(&mut self.batches);
+        self.clients.take(&mut self.batches, now);
         self.clients.write(&mut self.batches);
         let now = Now(Duration::from_secs(1));
         let mut did = Vec::new();
@@ -143,6 +154,96 @@ fn a_closed_connection_whose_client_takes_nothing_ends() {
     assert_eq!(bench.clients.counters.cut_slow, 1);
 }
 
+/// Its clients speak TLS; and how one of them does.
+fn secured() -> (Bench, Arc<rustls::ClientConfig>) {
+    let dir = tempfile::tempdir().unwrap();
+    let members = BTreeMap::from([(ReplicaId(0), Vec::new())]);
+    let keys = KeyFolder::create(&dir.path().join("keys"), "c", &members, 30).unwrap();
+    let peers = keys.peer_files(ReplicaId(0));
+    let tls = ClientTls::load(&peers.own, Some(&peers), None).unwrap();
+    let mut bench = Bench::new();
+    bench.clients.tls = Some(tls.ports);
+    (bench, tls.asks.unwrap())
+}
+
+fn at(ms: u64) -> Now {
+    Now(Duration::from_millis(ms))
+}
+
+/// Turns, a millisecond apart, until this holds; what went into the log.
+fn turn_until(bench: &mut Bench, ms: &mut u64, is_it: impl Fn(&Clients) -> bool) -> Vec<Did> {
+    let begun = Instant::now();
+    let mut did = Vec::new();
+    while !is_it(&bench.clients) {
+        assert!(begun.elapsed() < DEADLINE, "it did not happen in time");
+        *ms += 1;
+        did.extend(bench.turn_at(at(*ms)));
+    }
+    did
+}
+
+#[test]
+fn the_log_hears_of_a_client_when_its_handshake_is_done() {
+    let (mut bench, asks) = secured();
+    bench.clients.held_max = usize::MAX;
+    let socket = bench.connect();
+    assert!(bench.turn_at(at(1)).is_empty());
+    let name = ServerName::try_from(replica_name(ReplicaId(0), "c")).unwrap();
+    let tls = rustls::ClientConnection::new(asks, name).unwrap();
+    let mut client = rustls::StreamOwned::new(tls, socket);
+    let client = std::thread::spawn(move || {
+        client.write_all(b"question").unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).map(|_| answer)
+    });
+    let mut ms = 1;
+    let did = turn_until(&mut bench, &mut ms, |it| it.counters.bytes_in == 8);
+    assert_eq!(did, [Did::Accept(0), Did::Data(0)]);
+    bench.clients.tell(0, &vec![b'x'; LARGE]);
+    bench.clients.shut(0);
+    turn_until(&mut bench, &mut ms, |_| client.is_finished());
+    let answer = client.join().unwrap().unwrap();
+    assert_eq!(answer.len(), LARGE, "it ends in order");
+}
+
+#[test]
+fn handshakes_are_bounded_in_number_and_time_and_leave_nothing_in_the_log() {
+    let (mut bench, _) = secured();
+    let mute: Vec<Socket> = (0..HANDSHAKES_MAX).map(|_| bench.connect()).collect();
+    let mut ms = 0;
+    let did = turn_until(&mut bench, &mut ms, |it| it.each.len() == HANDSHAKES_MAX);
+    assert!(did.is_empty());
+    let _one_more = bench.connect();
+    // Who is slow gives way to who waits.
+    turn_until(&mut bench, &mut ms, |it| {
+        it.counters.handshakes_displaced == 1
+    });
+    assert_eq!(bench.clients.each.len(), HANDSHAKES_MAX);
+    bench.clients.time_out_handshakes(at(ms + 6000));
+    assert!(bench.clients.each.is_empty() && bench.turn_at(at(ms + 6000)).is_empty());
+    let counters = bench.clients.counters;
+    assert_eq!(counters.handshakes_timed_out, HANDSHAKES_MAX as u64);
+    assert_eq!(counters.accepted, 0);
+    assert_eq!(bench.clients.held, 0);
+    drop(mute);
+}
+
+#[test]
+fn what_is_no_tls_is_refused_and_who_goes_is_forgotten() {
+    let (mut bench, _) = secured();
+    let mut plain = bench.connect();
+    plain.write_all(b"SET key value\r\n").unwrap();
+    let gone = bench.connect();
+    drop(gone);
+    let mut ms = 0;
+    let did = turn_until(&mut bench, &mut ms, |it| {
+        it.counters.refused_by_tls + it.counters.gone_in_handshake == 2
+    });
+    assert!(did.is_empty());
+    assert!(bench.clients.each.is_empty());
+    assert_eq!(bench.clients.counters.refused_by_tls, 1);
+}
+
 #[test]
 fn a_port_is_served_on_loopback_unless_all_may_connect() {
     let at = |text: &str| text.parse::<SocketAddr>().unwrap();
@@ -153,9 +254,16 @@ fn a_port_is_served_on_loopback_unless_all_may_connect() {
         ("127.0.0.2:6379", "127.0.0.2:6379"),
     ] {
         let mut clients = Clients::new(HELD_MAX, false).unwrap();
-        assert_eq!(clients.own_place(at(listens)), at(served));
+        assert_eq!(clients.own_place(at(listens), Transport::Tcp), at(served));
+        let (secured, _) = secured();
+        for (transport, served) in [(Transport::Tcp, listens), (Transport::Udp, served)] {
+            assert_eq!(
+                secured.clients.own_place(at(listens), transport),
+                at(served)
+            );
+        }
         clients.is_exposed = true;
-        assert_eq!(clients.own_place(at(listens)), at(listens));
+        assert_eq!(clients.own_place(at(listens), Transport::Udp), at(listens));
     }
 }
 

@@ -36,6 +36,7 @@ use quorumwire_interfaces::{CounterSink, Executed, ReplicaId};
 use quorumwire_interpose::{Said, fits};
 use quorumwire_kv::QueryForm;
 use quorumwire_replay::{Answer, Command, Gateway, Replay, Reporter};
+use rustls::ServerConfig;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -44,6 +45,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Folder of the program's files, in the replica's.
@@ -120,6 +122,12 @@ impl Service for Served {
             cut_log_bytes: served.cut_log_bytes,
             ..Self::default()
         })
+    }
+
+    fn secure(&mut self, tls: &Arc<ServerConfig>) {
+        if let Some(clients) = &mut self.clients {
+            clients.tls = Some(Arc::clone(tls));
+        }
     }
 
     fn begin(server: &mut Server) {
@@ -254,11 +262,16 @@ fn refused_port(turn: u64, why: anyhow::Error) -> anyhow::Result<()> {
 /// What of the options cannot be served.
 pub fn check(options: &mut ServerOptions) -> anyhow::Result<()> {
     let insecure = options.insecure;
+    let is_encrypted = options.client_tls.is_some();
     let served = options.served.as_mut().context("no program is named")?;
+    let is_safe = |port: &ProgramPort, at: &SocketAddr| {
+        let is_encrypted = is_encrypted && port.transport != Some(Transport::Udp);
+        insecure || at.ip().is_loopback() || is_encrypted
+    };
     let mut published = served.published.iter();
-    if let Some((port, at)) = published.find(|(_, at)| !insecure && !at.ip().is_loopback()) {
-        let allowed =
-            "a loopback address; --insecure lets anybody who reaches it speak with the program";
+    if let Some((port, at)) = published.find(|(port, at)| !is_safe(port, at)) {
+        let allowed = "a loopback address, unless `client-tls` is on and it is for TCP; --insecure lets anybody who \
+                       reaches it speak with the program";
         return Err(Refused::flag("publish", format!("{port}={at}"), allowed).into());
     }
     check_file(served)
@@ -336,7 +349,7 @@ impl Server {
                 tracing::error!(%error, "the clients of the served program cannot be looked at");
             }
         }
-        clients.take(batches);
+        clients.take(batches, clock::now());
         self.send_batches();
     }
 
@@ -571,6 +584,7 @@ impl Server {
         if let Some(clients) = &mut self.core.service.clients {
             clients.accept_again();
             clients.cut_closed(clock::now());
+            clients.time_out_handshakes(clock::now());
             clients.look_for_ports(&self.core.service.published, clock::now());
         }
         self.send_batches();
