@@ -113,6 +113,12 @@ pub fn cluster_of_program(cluster: &str) -> String {
     format!("{cluster}/{PROGRAM}")
 }
 
+/// Whether a cluster of this full name serves a program.
+#[must_use]
+pub fn is_of_program(cluster: &str) -> bool {
+    cluster.ends_with(&cluster_of_program(""))
+}
+
 /// The options of one server, checked. See `docs/configuration.md` for each.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {

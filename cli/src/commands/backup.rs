@@ -1,13 +1,14 @@
 //! `quorumwire backup`: a cluster's data in a file, taken while it serves; and whether such a file is whole.
 use super::ask::{self, AskError};
 use super::interrupt::{Cause, Input, Interrupt};
+use super::new_cluster::Contents;
 use super::progress::during;
 use super::view::{ClusterView, Patience, Target, ask_leader_at, try_again};
 use crate::utc;
 use anyhow::{Context as _, bail, ensure};
-use quorumwire_node::options::Refused;
+use quorumwire_node::options::{Refused, is_of_program};
 use quorumwire_node::report::ReplicaRole;
-use quorumwire_node::server::Replicated;
+use quorumwire_node::server::{Replicated, ReplicatedProgram};
 use quorumwire_node::stage::{MeteredStream, Progress, Stage};
 use quorumwire_ops::http::ReadIndexBody;
 use quorumwire_wire::{BackupError, BackupHead, BackupReader};
@@ -118,8 +119,47 @@ pub fn described(head: &BackupHead) -> String {
     )
 }
 
+/// What a backup holds: of the store, or of a served program.
+pub enum Held {
+    /// All of its items.
+    Store(Box<Replicated>),
+    /// What it has saved, in a file without a name.
+    Program(Box<ReplicatedProgram>),
+}
+
+impl Held {
+    fn nothing(cluster: &str) -> Self {
+        if is_of_program(cluster) {
+            let mut program = ReplicatedProgram::default();
+            program.keep_files_in(&std::env::temp_dir());
+            Self::Program(program.into())
+        } else {
+            Self::Store(Box::default())
+        }
+    }
+
+    fn restore(&mut self, reader: &mut dyn Read) -> std::io::Result<()> {
+        match self {
+            Self::Store(store) => store.restore(reader),
+            Self::Program(program) => program.restore(reader),
+        }
+    }
+
+    /// What a new cluster begins with.
+    pub fn contents(&self) -> Contents {
+        let (frozen, last_number) = match self {
+            Self::Store(store) => (store.freeze(), store.last_number()),
+            Self::Program(program) => (program.freeze(), program.last_number()),
+        };
+        Contents {
+            frozen,
+            last_number,
+        }
+    }
+}
+
 /// Reads a backup from its first to its last byte. Anything wrong with it is an error that names the file.
-pub fn read(path: &Path, stage: &Stage) -> anyhow::Result<(BackupHead, Replicated)> {
+pub fn read(path: &Path, stage: &Stage) -> anyhow::Result<(BackupHead, Held)> {
     let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
     let total = file.metadata().map_or(0, |it| it.len());
     let counted = MeteredStream::new(file, |bytes| {
@@ -127,11 +167,11 @@ pub fn read(path: &Path, stage: &Stage) -> anyhow::Result<(BackupHead, Replicate
     });
     let read = || -> Result<_, BackupError> {
         let mut reader = BackupReader::new(BufReader::with_capacity(BUFFER_BYTES, counted))?;
-        let mut store = Replicated::default();
-        store.restore(&mut reader)?;
-        Ok((reader, store))
+        let mut held = Held::nothing(&reader.head().cluster);
+        held.restore(&mut reader)?;
+        Ok((reader, held))
     };
-    let (mut reader, store) = read().with_context(|| path.display().to_string())?;
+    let (mut reader, held) = read().with_context(|| path.display().to_string())?;
     // Only a read of nothing says that the end was there and was right.
     let behind = reader.read(&mut [0]).map_err(BackupError::from);
     let behind = behind.with_context(|| path.display().to_string())?;
@@ -140,7 +180,7 @@ pub fn read(path: &Path, stage: &Stage) -> anyhow::Result<(BackupHead, Replicate
         "{}: the backup is damaged: bytes behind the state",
         path.display()
     );
-    Ok((reader.head().clone(), store))
+    Ok((reader.head().clone(), held))
 }
 
 /// The file that is being written, as long as it has no name of its own. It must not stay.

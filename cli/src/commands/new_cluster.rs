@@ -1,9 +1,9 @@
 //! The data folder that a new cluster begins with when it does not begin empty: one state, and the one
 //! replica that holds it. See docs/decisions/0011-a-new-cluster-from-old-data.md.
 use anyhow::{Context as _, bail};
-use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
-use quorumwire_node::options::Refused;
-use quorumwire_node::server::{self, GROUP, Replicated, random_lineage, random_number};
+use quorumwire_interfaces::{Frozen, Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_node::options::{Refused, is_of_program};
+use quorumwire_node::server::{self, GROUP, random_lineage, random_number};
 use quorumwire_node::stage::{MeteredStream, Progress, Stage};
 use quorumwire_storage::{FolderDisk, LogJob, OpenFolder, Settings, open};
 use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
@@ -36,6 +36,14 @@ pub struct Beginning {
     pub log_time: LogTime,
 }
 
+/// The state that it begins with.
+pub struct Contents {
+    /// It.
+    pub frozen: Box<dyn Frozen>,
+    /// Of the last command that was carried out.
+    pub last_number: u64,
+}
+
 /// The replica's data within `dir`.
 pub fn group_folder(dir: &Path) -> PathBuf {
     dir.join(format!("group-{GROUP}"))
@@ -55,7 +63,14 @@ pub fn check_name(name: &str, old: &str) -> Result<(), Refused> {
         );
         return Err(Refused::flag("cluster", name, allowed));
     }
-    Ok(())
+    let allowed = match (is_of_program(old), is_of_program(name)) {
+        (true, false) => "a name that ends with `/run`: what there is is a served program's",
+        (false, true) => {
+            "a name that does not end with `/run`: what there is is no served program's"
+        }
+        (true, true) | (false, false) => return Ok(()),
+    };
+    Err(Refused::flag("cluster", name, allowed))
 }
 
 /// Writes the holder's folder durably, and gives the index that the new log begins behind. Every life in
@@ -64,7 +79,7 @@ pub fn check_name(name: &str, old: &str) -> Result<(), Refused> {
 pub fn write(
     folder: &Path,
     begins: &Beginning,
-    store: &Replicated,
+    contents: &Contents,
     stage: &Stage,
 ) -> anyhow::Result<Index> {
     let disk = Arc::new(FolderDisk::open(folder)?);
@@ -102,7 +117,7 @@ pub fn write(
     }
     members.sort_by_key(|member| member.id);
     let (index, term) = begins.ended;
-    let last = index.0.max(store.last_number());
+    let last = index.0.max(contents.last_number);
     let last_index = last.checked_add(INDEX_GAP).map(Index);
     let last_index = last_index.context("the log's indexes are used up")?;
     let last_term = Term(term.0 + 1);
@@ -118,10 +133,11 @@ pub fn write(
         },
         membership_index: last_index,
     };
-    let frozen = store.freeze();
     ready.snapshots.create(&head, |out| {
         let written = |bytes| stage.set(Progress::of_bytes("writing the data", bytes, 0));
-        frozen.write(&mut MeteredStream::new(out, written))?;
+        contents
+            .frozen
+            .write(&mut MeteredStream::new(out, written))?;
         stage.begins("syncing the data");
         Ok(())
     })?;

@@ -1,12 +1,12 @@
 //! `quorumwire recover`: one survivor's data becomes a cluster of one. For when a majority is gone for good
 //! and no backup is newer. Works on a stopped replica's folder.
 use super::confirm;
-use super::new_cluster::{self, Beginning, group_folder, sync_folder, unfinished_folder};
+use super::new_cluster::{self, Beginning, Contents, group_folder, sync_folder, unfinished_folder};
 use super::progress::during;
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_group::{apply, commands_of};
 use quorumwire_interfaces::{Index, LogTime, Term};
-use quorumwire_node::options::{Refused, reachable_argument};
+use quorumwire_node::options::{Refused, is_of_program, reachable_argument};
 use quorumwire_node::server::{Replicated, random_number};
 use quorumwire_node::stage::{MeteredStream, Progress, Stage};
 use quorumwire_storage::{
@@ -66,6 +66,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let disk = FolderDisk::open(&folder).context("the server of this folder must be stopped")?;
     let disk = Arc::new(disk); // locked to the end
     let owner = owner(&disk)?;
+    ensure!(
+        !is_of_program(&owner.cluster),
+        "nothing was changed: this folder is of a served program's cluster, {:?}, whose log can be carried out by \
+         its program only. Restore a backup",
+        owner.cluster
+    );
     let survivor = during(|stage| Survivor::read(&disk, &owner, stage))?;
     let own = survivor.members.member(owner.replica);
     let listed = own.map(|own| own.peer_address.clone());
@@ -323,7 +329,11 @@ fn replace(
     let folder = group_folder(dir);
     let unfinished = unfinished_folder(dir);
     remove_if_there(&unfinished)?;
-    new_cluster::write(&unfinished, begins, store, stage)?;
+    let contents = Contents {
+        frozen: store.freeze(),
+        last_number: store.last_number(),
+    };
+    new_cluster::write(&unfinished, begins, &contents, stage)?;
     let kept = dir.join(format!(
         "group-{}.before-{}",
         owner.group, owner.incarnation

@@ -72,7 +72,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     fs::create_dir(&unfinished).with_context(|| format!("making {}", unfinished.display()))?;
     // From now on a server that is started here all the same does not begin an empty cluster.
     mark_as_restored(dir, holder)?;
-    during(|stage| new_cluster::write(&unfinished, &begins, &store, stage))?;
+    during(|stage| new_cluster::write(&unfinished, &begins, &store.contents(), stage))?;
     fs::rename(&unfinished, group_folder(dir)).context("naming the folder")?;
     sync_folder(dir)?;
     std::mem::forget(store); // the process ends and its memory with it: no item is freed by itself

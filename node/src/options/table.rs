@@ -320,7 +320,7 @@ const BEHIND_PLANES: &[Spec] = &[
         kind: Kind::Choice(&["off", "on"]),
         unset: Unset::Value("off"),
         help: "Whether the ports for clients (`listen-memcached`, `listen-redis` and `listen-client`) \
-               and HTTP speak TLS 1.3 only. With `tls-ca`, changes and backups over HTTP then need a \
+               and HTTP speak TLS 1.3 only; with `run`, the program's TCP ports, too. With `tls-ca`, changes and backups over HTTP then need a \
                certificate, such as `operator.pem`. Reads need none, unless `client-tls-ca` is given. \
                `client-auth-file` and `client-tls-ca` authenticate clients.",
     },

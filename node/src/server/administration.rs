@@ -56,7 +56,9 @@ impl<S: Service> Server<S> {
                     if S::makes_state(self) {
                         self.upkeep.snapshots.notify(reply);
                     } else {
-                        reply.send(Err(no_state())).ok(); // gone: whoever asked has stopped waiting
+                        let never = S::has_no_state(&self.core);
+                        let why = never.map_or_else(no_state, |it| AdminError::Failed(it.into()));
+                        reply.send(Err(why)).ok(); // gone: whoever asked has stopped waiting
                     }
                     return;
                 }

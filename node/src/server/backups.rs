@@ -72,6 +72,10 @@ impl<S: Service> Server<S> {
         at_least: Index,
         reply: oneshot::Sender<Result<FrozenState, AdminError>>,
     ) {
+        if let Some(why) = S::has_no_state(&self.core) {
+            reply.send(Err(AdminError::Failed(why.into()))).ok(); // gone: likewise
+            return;
+        }
         let last_index = self
             .core
             .group

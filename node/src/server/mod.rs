@@ -105,6 +105,10 @@ pub use whole_files::sync_folder;
 /// What [`run`] replicates.
 pub type Replicated = quorumwire_sessions::Sessions<quorumwire_kv::Store>;
 
+/// What is replicated of a served program, where none runs: what it has saved is carried from file to file.
+pub type ReplicatedProgram =
+    quorumwire_sessions::Sessions<quorumwire_replay::Replay<served::NoProgram>>;
+
 /// The first replicated log of a server: the one that people and their tools are shown. Messages, records and
 /// folders name it.
 pub const GROUP: GroupId = GroupId(0);

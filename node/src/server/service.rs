@@ -200,6 +200,11 @@ pub trait Service: Hosted {
         false
     }
 
+    /// Why there will never be a state of the application that could be copied, if that is so.
+    fn has_no_state(_: &Core<Self>) -> Option<&'static str> {
+        None
+    }
+
     /// Whether it can go on; the error says why not, and ends the server.
     fn check(_: &mut Server<Self>) -> anyhow::Result<()> {
         Ok(())

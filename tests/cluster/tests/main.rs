@@ -38,6 +38,8 @@ mod redis;
 mod redis_tools;
 mod redis_words;
 mod refusals;
+mod served_backups;
+mod served_clients;
 mod served_datagrams;
 mod served_outputs;
 mod served_programs;

@@ -1,5 +1,5 @@
-//! Clients of a served program speak TLS to its replica, and the program hears what they say in the clear: the
-//! real Redis, with Redis' own client.
+//! Clients of a served program speak TLS to its replica, and the program hears what they say in the clear:
+//! the real Redis, with Redis' own client.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -23,6 +23,8 @@ const REDIS: [&str; 9] = [
 ];
 /// A handshake takes no longer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// It is not cut before.
+const CUT_AFTER: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Longer than what is encrypted ahead of a client, and than a socket's buffers.
 const LONG_BYTES: usize = 3 << 20;
@@ -131,15 +133,15 @@ fn who_shows_the_right_certificate_is_served_and_nobody_else() {
             ensure!(heard.is_empty(), "{shown:?}: {heard:?}");
         }
         // In the clear nobody is served, nor does the program hear of it.
-        let mut plain = TcpStream::connect(cluster.redis(0))?;
-        plain.set_read_timeout(Some(PATIENCE))?;
-        plain.write_all(b"SET key plain\r\n")?;
+        let mut in_clear = TcpStream::connect(cluster.redis(0))?;
+        in_clear.set_read_timeout(Some(PATIENCE))?;
+        in_clear.write_all(b"SET key plain\r\n")?;
         let mut heard = Vec::new();
-        plain.read_to_end(&mut heard).ok(); // a reset is an end, too
+        in_clear.read_to_end(&mut heard).ok(); // a reset is an end, too
         ensure!(!heard.starts_with(b"+"), "{heard:?}");
         ensure!(ask(cluster, 0, &["EXISTS", "key"])? == "0\n");
         let refused = counted(cluster, 0, "served_connections_refused_by_tls")?;
-        ensure!(refused >= strangers.len() as u64 + 1, "{refused}");
+        ensure!(refused > strangers.len() as u64, "{refused}");
 
         stay_in_their_handshakes(cluster)?;
         compare(cluster, &[0, 1, 2], web)?;
@@ -162,10 +164,7 @@ fn stay_in_their_handshakes(cluster: &Cluster<'_>) -> Result<()> {
         stays.set_read_timeout(Some(PATIENCE))?;
         let ended = stays.read_to_end(&mut Vec::new());
         let took = began.elapsed();
-        ensure!(
-            took >= HANDSHAKE_TIMEOUT - Duration::from_secs(1),
-            "{took:?} {ended:?}"
-        );
+        ensure!(took >= CUT_AFTER, "{took:?} {ended:?}");
         ensure!(took < PATIENCE, "{took:?}");
     }
     ensure!(counted(cluster, 0, "served_handshakes_timed_out")? == 2);

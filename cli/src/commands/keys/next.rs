@@ -2,7 +2,7 @@
 use super::super::status::columns;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_node::key_folder::Step;
-use quorumwire_node::options::cluster_of_program;
+use quorumwire_node::options::is_of_program;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -139,10 +139,10 @@ fn files_of(id: ReplicaId) -> String {
 
 /// How a replica is started with its files.
 fn start(cluster: &str, id: &str, more: &str) -> String {
-    let of_program = cluster_of_program("");
-    let (command, end) = match cluster.strip_suffix(&of_program) {
-        None => ("server", "..."),
-        Some(_) => ("run", "... -- COMMAND"),
+    let (command, end) = if is_of_program(cluster) {
+        ("run", "... -- COMMAND")
+    } else {
+        ("server", "...")
     };
     let id_option = if more.is_empty() {
         String::new()

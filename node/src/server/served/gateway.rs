@@ -60,9 +60,9 @@ counters! {
         pub gone_in_handshake: "served_connections_gone_in_handshake",
         /// Clients of the served program closed because their TLS handshake took too long
         pub handshakes_timed_out: "served_handshakes_timed_out",
-        /// Clients of the served program closed in their TLS handshake because they were slow and others waited
+        /// Clients of the served program closed in a slow TLS handshake because others waited
         pub handshakes_displaced: "served_handshakes_displaced",
-        /// Times a TLS handshake of a client of the served program had to wait for its share of the server's time
+        /// Times the TLS handshake of a client of the served program had to wait for its share of time
         pub handshakes_postponed: "served_handshakes_postponed",
         /// Bytes taken from clients of the served program
         pub bytes_in: "served_bytes_in",

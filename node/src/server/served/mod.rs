@@ -17,6 +17,7 @@ use self::datagrams::DatagramCounters;
 use self::gateway::{Clients, GatewayCounters, published_at};
 use self::outputs::Comparison;
 use self::program::Serving;
+pub use self::saved::NoProgram;
 use super::clients::AnswerKind;
 use super::core::{Core, Hosted};
 use super::fronts::Protocol;
@@ -146,6 +147,11 @@ impl Service for Served {
         let makes = server.core.service.save_signal.is_some();
         server.core.service.is_state_wanted |= makes;
         makes
+    }
+
+    fn has_no_state(core: &Core<Self>) -> Option<&'static str> {
+        let is_unable = core.service.save_signal.is_none();
+        is_unable.then_some("the served program cannot save itself: see option save-signal")
     }
 
     fn form_of_query(_: &[u8]) -> Option<(QueryForm, u32)> {

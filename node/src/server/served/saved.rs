@@ -1,6 +1,7 @@
 //! What a served program has saved: its folder, as one file without a name.
 use anyhow::Context as _;
-use quorumwire_replay as replay;
+use quorumwire_interfaces::LogTime;
+use quorumwire_replay::{self as replay, Beginning, Turn};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
 use std::os::unix::fs::FileExt as _;
@@ -68,6 +69,34 @@ impl replay::Saved for SavedFolder {
         io::copy(reader, &mut file)?;
         file.rewind()?;
         Ok(Self(Arc::new(file)))
+    }
+}
+
+/// There is none: a program's state is carried from one place to another.
+#[derive(Clone, Copy, Debug)]
+pub enum NoProgram {}
+
+impl replay::Program for NoProgram {
+    type Saved = SavedFolder;
+
+    fn has_room(&self) -> bool {
+        match *self {}
+    }
+
+    fn begin(&mut self, _: &Beginning<'_, SavedFolder>) {
+        match *self {}
+    }
+
+    fn turn(&mut self, _: &Turn<'_>) {
+        match *self {}
+    }
+
+    fn save(&mut self, _signal: u8) {
+        match *self {}
+    }
+
+    fn deadline(&self) -> Option<LogTime> {
+        match *self {}
     }
 }
 
