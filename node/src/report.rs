@@ -77,6 +77,9 @@ pub struct Report {
     /// Where clients of the native protocol connect; empty: it serves none.
     #[serde(default)]
     pub client: String,
+    /// Where clients of a served program reach it here; `/udp` behind those that send datagrams.
+    #[serde(default)]
+    pub program: Vec<String>,
     /// Where this report comes from.
     pub http: String,
     /// Where other replicas connect.

@@ -306,6 +306,7 @@ fn what_makes_no_sense_is_refused_by_the_options_name() {
         ("--id", "4", "id"),
         ("--cluster", "old", "cluster"),
         ("--cluster", "", "cluster"),
+        ("--cluster", "new/run", "cluster"),
         ("--cluster", &"x".repeat(65), "cluster"),
     ];
     for (name, value, option) in refusals {

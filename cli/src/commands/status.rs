@@ -161,23 +161,37 @@ fn silence(view: &ClusterView, id: u16, reason: &str) -> String {
 
 /// Where each replica listens: the host once where its ports have the same, which fits most terminals.
 fn addresses(view: &ClusterView) -> String {
-    let headings = ["ID", "HOST", "MEMCACHED", "REDIS", "CLIENT", "HTTP", "PEER"];
-    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    let serves_program = view.reports().any(|report| !report.program.is_empty());
+    let services: &[&str] = if serves_program {
+        &["PROGRAM"]
+    } else {
+        &["MEMCACHED", "REDIS"]
+    };
+    let headings = [&["ID", "HOST"], services, &["CLIENT", "HTTP", "PEER"]].concat();
+    let mut rows = vec![headings.iter().map(|it| (*it).to_owned()).collect()];
     let mut lines = String::new();
-    for (id, all) in all_addresses(view) {
-        let [.., http, peer] = &all;
+    for (id, all) in all_addresses(view, serves_program) {
+        let [.., http, peer] = &all[..] else {
+            continue;
+        };
         let host = if http.is_empty() {
             host_of(peer)
         } else {
             host_of(http)
         };
-        let on_host = |address: &String| {
-            let port = address.strip_prefix(host);
-            match port.and_then(|rest| rest.strip_prefix(':')) {
+        let at_port = |address: &str| {
+            // At any address of the host is at this one, too.
+            let mut hosts = [host, "0.0.0.0", "[::]"].into_iter();
+            let port = hosts.find_map(|host| address.strip_prefix(host)?.strip_prefix(':'));
+            match port {
                 Some(port) if !host.is_empty() => port.to_owned(),
                 Some(_) | None if address.is_empty() => "-".to_owned(),
-                Some(_) | None => address.clone(),
+                Some(_) | None => address.to_owned(),
             }
+        };
+        let on_host = |addresses: &String| {
+            let each: Vec<_> = addresses.split(',').map(at_port).collect();
+            each.join(",")
         };
         let mut row = vec![id.to_string(), host.to_owned()];
         row.extend(all.iter().map(on_host));
@@ -201,27 +215,39 @@ fn addresses(view: &ClusterView) -> String {
     }
 }
 
-/// Of each replica its ports for memcached, Redis, the native protocol, HTTP and replicas: as it says itself,
-/// or else as the others know.
-fn all_addresses(view: &ClusterView) -> Vec<(u16, [String; 5])> {
+/// Of each replica its ports for memcached and Redis, or for a program's clients, for the native protocol,
+/// HTTP and replicas: as it says itself, or else as the others know.
+fn all_addresses(view: &ClusterView, serves_program: bool) -> Vec<(u16, Vec<String>)> {
+    let all = |services: [String; 2], program: String, others: [String; 3]| {
+        let services = if serves_program {
+            vec![program]
+        } else {
+            services.to_vec()
+        };
+        [services, others.to_vec()].concat()
+    };
     let known = |id: u16, seen: &ReplicaView| match seen {
-        ReplicaView::Report(report) => Some([
-            report.memcached.clone(),
-            report.redis.clone(),
-            report.client.clone(),
-            report.http.clone(),
-            report.peer.clone(),
-        ]),
+        ReplicaView::Report(report) => Some(all(
+            [report.memcached.clone(), report.redis.clone()],
+            report.program.join(","),
+            [
+                report.client.clone(),
+                report.http.clone(),
+                report.peer.clone(),
+            ],
+        )),
         ReplicaView::Unreachable(_) => {
             let member = view.member(id)?;
             let said = |address: &Option<String>| address.clone().unwrap_or_default();
-            Some([
-                said(&member.memcached),
-                said(&member.redis),
-                said(&member.client),
-                said(&member.http),
-                member.peer.clone(),
-            ])
+            Some(all(
+                [said(&member.memcached), said(&member.redis)],
+                String::new(), // only it knows
+                [
+                    said(&member.client),
+                    said(&member.http),
+                    member.peer.clone(),
+                ],
+            ))
         }
     };
     let replicas = view.replicas.iter();

@@ -222,6 +222,28 @@ fn the_table_fits_a_terminal() {
 }
 
 #[test]
+fn where_a_program_is_reached_stands_in_place_of_the_stores_ports() {
+    let mut view = view_of_hosts(["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+    for (id, program) in [(0, "10.0.0.1:6379"), (1, "0.0.0.0:6379,127.0.0.1:53/udp")] {
+        let Some(ReplicaView::Report(report)) = view.replicas.get_mut(&id) else {
+            panic!("it was seen");
+        };
+        report.program = program.split(',').map(str::to_owned).collect();
+    }
+    let table = as_table(&view);
+    let line = |host: &str| {
+        let mut lines = table.lines().skip_while(|line| !line.contains("PROGRAM"));
+        let words = lines.find(|line| line.contains(host)).unwrap();
+        words.split_whitespace().nth(2).unwrap().to_owned()
+    };
+    assert_eq!(line("HOST"), "PROGRAM", "{table}");
+    assert_eq!(line("10.0.0.1 "), "6379", "{table}");
+    assert_eq!(line("10.0.0.2 "), "6379,127.0.0.1:53/udp", "{table}");
+    assert_eq!(line("10.0.0.3 "), "-", "{table}");
+    assert!(!table.contains("REDIS"), "{table}");
+}
+
+#[test]
 fn an_address_on_a_host_whose_name_only_begins_alike_is_shown_whole() {
     let mut view = view_of_hosts(["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
     let Some(ReplicaView::Report(report)) = view.replicas.get_mut(&0) else {

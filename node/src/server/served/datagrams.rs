@@ -125,6 +125,11 @@ impl Datagrams {
         Ok(())
     }
 
+    /// Where clients send datagrams.
+    pub fn served_at(&self) -> impl Iterator<Item = SocketAddr> {
+        self.ports.values().map(|port| port.served)
+    }
+
     /// It does so no more.
     pub fn unlisten(&mut self, at: SocketAddr) {
         self.ports.retain(|_, port| port.at != at);

@@ -261,6 +261,15 @@ impl Clients {
         Ok(())
     }
 
+    /// Where clients reach the program.
+    pub fn served_at(&self) -> Vec<String> {
+        let ports = self.ports.values();
+        let at = ports.filter_map(|port| port.listener.local_addr().ok());
+        let connections = at.map(|at| at.to_string());
+        let datagrams = self.datagrams.served_at().map(|at| format!("{at}/udp"));
+        connections.chain(datagrams).collect()
+    }
+
     /// Where a port is served that is not published: where the program says, but on loopback only unless all
     /// may connect, or connections are encrypted.
     fn own_place(&self, at: SocketAddr, transport: Transport) -> SocketAddr {

@@ -273,8 +273,16 @@ fn an_address_is_listened_at_once_however_often_the_program_begins() {
     let listens = bench.clients.listen(own_port(), Transport::Tcp, None);
     listens.unwrap();
     assert_eq!(bench.clients.ports.len(), 1);
+    assert_eq!(bench.clients.served_at(), [bench.at.to_string()]);
     bench.connect();
     assert_eq!(bench.turn(), [Did::Accept(0), Did::End(0)]);
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listens = bench.clients.listen(own_port(), Transport::Udp, Some(any));
+    listens.unwrap();
+    let [_, datagrams] = &bench.clients.served_at()[..] else {
+        panic!("two");
+    };
+    assert!(datagrams.ends_with("/udp"), "{datagrams}");
 }
 
 #[test]

@@ -209,6 +209,9 @@ impl Service for Served {
 
     fn report(core: &Core<Self>, report: &mut Report) {
         outputs::report(core, report);
+        if let Some(clients) = &core.service.clients {
+            report.program = clients.served_at();
+        }
     }
 
     fn count(&self, application: &Self::Application, sink: CounterSink<'_>) {
