@@ -136,7 +136,7 @@ impl World for Native {
             .expect("it starts");
         let end = Instant::now() + PATIENCE;
         let control = loop {
-            match connected(place.client(CONTROL + 19), place.control()) {
+            match connected(place.client(CONTROL), place.control()) {
                 Ok(stream) => break stream,
                 Err(error) => assert!(Instant::now() < end, "it does not listen: {error}"),
             }

@@ -1,5 +1,7 @@
 //! The preloaded library answers the program; the test is the replica.
-use crate::world::{Action, CONTROL, Heard, PATIENCE, Place, Wish, World, kill, sleeps};
+use crate::world::{
+    Action, CLIENTS_MAX, CONTROL, Heard, PATIENCE, Place, Wish, World, kill, sleeps,
+};
 use quorumwire_interpose::{Program, Rings, Said, Sizes, Start, Started};
 use quorumwire_replay::TurnEvent;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -64,7 +66,7 @@ impl Ringed {
                         IpAddr::V4(_) | IpAddr::V6(_) => self.place.host,
                     };
                     let own = SocketAddrV4::new(from, own.port());
-                    let number = (0..19)
+                    let number = (0..CLIENTS_MAX)
                         .find(|number| {
                             let at = self.place.client(*number);
                             peer.ip().to_canonical() == *at.ip() && peer.port() == at.port()
@@ -204,7 +206,7 @@ impl World for Ringed {
         assert_eq!(listens, Ok(true), "it listens");
         this.give(&[TurnEvent::Accept {
             connection: CONTROL,
-            peer: SocketAddr::V4(place.client(CONTROL + 19)),
+            peer: SocketAddr::V4(place.client(CONTROL)),
             own: control,
         }]);
         this

@@ -410,7 +410,6 @@ CASE(read, a_program_that_asks_again_and_again)
 		got = read(made, bytes, 100);
 	while (got < 0 && errno == EAGAIN);
 	say_bytes(bytes, got);
-	tell("connect 2 0");
 }
 
 CASE(read, streams_of_the_c_library)
