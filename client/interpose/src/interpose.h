@@ -75,8 +75,10 @@ struct qw_object {
 	bool may_share, shares_port, is_v6only;
 	/* Options that those inherit who are accepted: bits of `inherited` in sockets.c. */
 	uint32_t inherited;
-	/* A socket for datagrams that speaks with `peer` only. */
+	/* A socket for datagrams that speaks with `peer` only; and what it tells beside a datagram:
+	 * bits of `told` in controls.c. */
 	bool has_peer;
+	uint32_t told;
 	/* Of an epoll instance. */
 	struct qw_epoll *epoll;
 	/* Of a timer. */
@@ -217,6 +219,13 @@ struct qw_patience {
 };
 /* Nothing is there for the call. Whether to look again; otherwise errno says why not. */
 bool qw_look_again(int descriptor, struct qw_object *object, bool may_wait, struct qw_patience *patience);
+
+/* controls.c */
+void qw_look_at_controls(int descriptor, struct qw_object *object);
+/* What the program is told beside a datagram. */
+void qw_put_controls(const struct qw_object *object, struct msghdr *message, const struct qw_packet *packet);
+/* The address from which the program wants it to be sent. */
+void qw_take_source(const struct msghdr *message, struct qw_endpoint *own);
 
 /* poll.c */
 bool qw_is_time(const struct timespec *time);

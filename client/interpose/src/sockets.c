@@ -143,8 +143,15 @@ static void inherit_options(int from, const struct qw_object *listener, int to)
 QW_CALL int setsockopt(int descriptor, int level, int option, const void *value, socklen_t length)
 {
 	struct qw_object *object = qw_object_of(descriptor);
-	int result = QW_REAL(setsockopt)(descriptor, level, option, value, length);
+	int result;
 
+	if (qw_is_socket(object) && level == SOL_SOCKET && option == SO_ZEROCOPY) {
+		errno = ENOPROTOOPT; /* nobody would say when the bytes are sent */
+		return -1;
+	}
+	result = QW_REAL(setsockopt)(descriptor, level, option, value, length);
+	if (!result && object && object->kind == QW_DATAGRAMS)
+		qw_look_at_controls(descriptor, object);
 	if (!result && object && object->kind == QW_LISTENER)
 		look_at_options(descriptor, object);
 	if (!result && object && object->kind == QW_STREAM && level == SOL_SOCKET && option == SO_RCVLOWAT) {
@@ -182,8 +189,10 @@ QW_CALL int bind(int descriptor, const struct sockaddr *address, socklen_t lengt
 	}
 	qw_set_object(descriptor, object);
 	qw_add_port(object);
-	if (type == SOCK_DGRAM)
+	if (type == SOCK_DGRAM) {
+		qw_look_at_controls(descriptor, object);
 		qw_say_listen(object, QW_SAID_LISTEN);
+	}
 	return 0;
 }
 

@@ -122,45 +122,6 @@ static ssize_t read_timer(int descriptor, struct qw_object *timer, const struct 
 	return (ssize_t)scatter((const uint8_t *)&expired, sizeof(expired), parts, count);
 }
 
-/* One more message of control; the room is cut as the kernel does it. */
-static void put_control(struct msghdr *message, size_t *used, int level, int type, const void *what, size_t bytes)
-{
-	struct cmsghdr head = { .cmsg_level = level, .cmsg_type = type, .cmsg_len = CMSG_LEN(bytes) };
-	size_t left = message->msg_controllen - *used;
-	uint8_t *to = (uint8_t *)message->msg_control + *used;
-
-	if (left < sizeof(head)) {
-		message->msg_flags |= MSG_CTRUNC;
-		return;
-	}
-	if (left < head.cmsg_len) {
-		message->msg_flags |= MSG_CTRUNC;
-		head.cmsg_len = left;
-	}
-	memcpy(to, &head, sizeof(head));
-	memcpy(to + sizeof(head), what, head.cmsg_len - sizeof(head));
-	*used += left < CMSG_SPACE(bytes) ? left : CMSG_SPACE(bytes);
-}
-
-/* To which address a datagram came, if the program asks for it. */
-static void put_controls(int descriptor, struct msghdr *message, const struct qw_packet *packet)
-{
-	struct in_pktinfo info = { .ipi_ifindex = 1 };
-	struct in6_pktinfo info6 = { .ipi6_ifindex = 1 };
-	size_t used = 0;
-
-	if (!message->msg_control)
-		message->msg_controllen = 0;
-	memcpy(&info.ipi_addr, packet->own.ip + 12, 4);
-	info.ipi_spec_dst = info.ipi_addr;
-	memcpy(&info6.ipi6_addr, packet->own.ip, 16);
-	if (!packet->own.is_ipv6 && qw_has_option(descriptor, IPPROTO_IP, IP_PKTINFO))
-		put_control(message, &used, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
-	if (packet->own.is_ipv6 && qw_has_option(descriptor, IPPROTO_IPV6, IPV6_RECVPKTINFO))
-		put_control(message, &used, IPPROTO_IPV6, IPV6_PKTINFO, &info6, sizeof(info6));
-	message->msg_controllen = used;
-}
-
 static ssize_t read_datagram(int descriptor, struct qw_object *object, struct msghdr *message, int flags)
 {
 	struct qw_patience patience = { 0 };
@@ -180,7 +141,7 @@ static ssize_t read_datagram(int descriptor, struct qw_object *object, struct ms
 	message->msg_flags = done < packet.bytes ? MSG_TRUNC : 0;
 	if (message->msg_name)
 		qw_put_address(&packet.peer, message->msg_name, &message->msg_namelen);
-	put_controls(descriptor, message, &packet);
+	qw_put_controls(object, message, &packet);
 	if (!(flags & MSG_PEEK))
 		forget(object, sizeof(packet) + packet.bytes);
 	return flags & MSG_TRUNC ? (ssize_t)packet.bytes : (ssize_t)done;
@@ -379,28 +340,6 @@ static ssize_t write_stream(struct qw_object *object, const struct iovec *parts,
 _Static_assert(DATAGRAM_BYTES_MAX_IPV6 + sizeof(struct qw_accept) <= QW_RECORD_BYTES_MAX,
 	       "a record holds any datagram");
 
-/* The address from which the program wants it to be sent. */
-static void take_source(const struct msghdr *message, struct qw_endpoint *own)
-{
-	struct msghdr *whole = (struct msghdr *)(uintptr_t)message;
-	struct in_pktinfo info;
-	struct in6_pktinfo info6;
-
-	for (struct cmsghdr *each = CMSG_FIRSTHDR(message); each; each = CMSG_NXTHDR(whole, each)) {
-		if (each->cmsg_level == IPPROTO_IP && each->cmsg_type == IP_PKTINFO &&
-		    each->cmsg_len >= CMSG_LEN(sizeof(info))) {
-			memcpy(&info, CMSG_DATA(each), sizeof(info));
-			if (info.ipi_spec_dst.s_addr)
-				memcpy(own->ip + 12, &info.ipi_spec_dst, 4);
-		}
-		if (each->cmsg_level == IPPROTO_IPV6 && each->cmsg_type == IPV6_PKTINFO &&
-		    each->cmsg_len >= CMSG_LEN(sizeof(info6))) {
-			memcpy(&info6, CMSG_DATA(each), sizeof(info6));
-			memcpy(own->ip, &info6.ipi6_addr, 16);
-		}
-	}
-}
-
 static ssize_t write_datagram(struct qw_object *object, const struct msghdr *message)
 {
 	struct qw_accept ends = { .own = object->own };
@@ -414,7 +353,7 @@ static ssize_t write_datagram(struct qw_object *object, const struct msghdr *mes
 		ends.peer = object->peer;
 	else if (!qw_is_ours(message->msg_name, message->msg_namelen, &ends.peer))
 		return fail(EINVAL);
-	take_source(message, &ends.own);
+	qw_take_source(message, &ends.own);
 	qw_of_family(&ends.peer, object->own.is_ipv6);
 	if (bytes > (ends.own.is_ipv6 ? DATAGRAM_BYTES_MAX_IPV6 : DATAGRAM_BYTES_MAX_IPV4) ||
 	    message->msg_iovlen > DATAGRAM_PARTS_MAX)

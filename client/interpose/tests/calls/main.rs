@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use world::{Place, run};
 
 /// What a program sees differently, and why. The page says the same: see `the_page_says_what_differs`.
-const BY_DESIGN: [(&str, &str); 6] = [
+const BY_DESIGN: [(&str, &str); 7] = [
     (
         "accept_of_nobody_without_a_descriptor",
         "`accept` says `EMFILE` only if a client has come",
@@ -29,6 +29,7 @@ const BY_DESIGN: [(&str, &str); 6] = [
         "a_client_that_does_not_read",
         "A write to a client never says `EAGAIN`",
     ),
+    ("sending_without_a_copy", "There is no `SO_ZEROCOPY`"),
     (
         "connecting_to_the_own_port",
         "The program cannot connect to itself",

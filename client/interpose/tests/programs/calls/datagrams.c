@@ -95,6 +95,8 @@ static void say_control(struct msghdr *message)
 		struct in_pktinfo info;
 
 		say("\tlevel %d type %d length %zu\n", each->cmsg_level, each->cmsg_type, (size_t)each->cmsg_len);
+		if (each->cmsg_level == IPPROTO_IP && each->cmsg_type != IP_PKTINFO)
+			say("\t%d\n", *CMSG_DATA(each));
 		if (each->cmsg_level == IPPROTO_IP && each->cmsg_type == IP_PKTINFO) {
 			memcpy(&info, CMSG_DATA(each), sizeof(info));
 			say("\tinterface %d, %s", info.ipi_ifindex, inet_ntoa(info.ipi_spec_dst));
@@ -144,6 +146,24 @@ CASE(datagrams, messages_say_where_they_came_to)
 	received_message(made, 100, CMSG_SPACE(sizeof(struct in_pktinfo)), 0);
 	received_message(made, 100, 20, 0);
 	received_message(made, 100, 0, 0);
+}
+
+CASE(datagrams, messages_say_more)
+{
+	static const struct {
+		int level, option;
+	} asked[] = { { IPPROTO_IP, IP_RECVTTL },     { IPPROTO_IP, IP_RECVTOS },	{ IPPROTO_IP, IP_PKTINFO },
+		      { SOL_SOCKET, SO_TIMESTAMP }, { SOL_SOCKET, SO_TIMESTAMPNS } };
+	int made = bound_datagrams(SOCK_NONBLOCK), yes = 1, no = 0;
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+		GOT(setsockopt(made, asked[i].level, asked[i].option, &yes, sizeof(yes)));
+		ask("datagram 1 0 hello");
+		received_message(made, 100, 256, 0);
+	}
+	GOT(setsockopt(made, IPPROTO_IP, IP_PKTINFO, &no, sizeof(no)));
+	ask("datagram 1 0 hello");
+	received_message(made, 100, 256, 0);
 }
 
 CASE(datagrams, messages_leave_from_where_they_came_to)

@@ -314,6 +314,13 @@ CASE(descriptors, options_that_are_set)
 	OPTION(made, IPPROTO_IP, IP_TOS);
 }
 
+CASE(descriptors, sending_without_a_copy)
+{
+	int made = connected(0), yes = 1;
+
+	GOT(setsockopt(made, SOL_SOCKET, SO_ZEROCOPY, &yes, sizeof(yes)));
+}
+
 CASE(descriptors, options_are_inherited)
 {
 	int listener = listening(0), made, yes = 1;
