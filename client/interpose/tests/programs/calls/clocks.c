@@ -1,6 +1,8 @@
 /* Clocks, sleeps and timers: only their form can be equal. */
 #include "cases.h"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <sys/time.h>
 #include <sys/times.h>
 #include <threads.h>
@@ -352,6 +354,70 @@ CASE(clocks, signals_are_waited_for)
 	GOT(sigtimedwait(&some, &info, &wait));
 	GOT(info.si_code);
 	GOT(info.si_pid == getpid());
+}
+
+static struct timespec in_ms(clockid_t clock, long wait_ms)
+{
+	struct timespec at;
+
+	clock_gettime(clock, &at);
+	at.tv_sec += wait_ms / 1000;
+	at.tv_nsec += wait_ms % 1000 * 1000000;
+	if (at.tv_nsec >= 1000000000) {
+		at.tv_nsec -= 1000000000;
+		at.tv_sec++;
+	}
+	return at;
+}
+
+static void *never_ends(void *unused)
+{
+	while (pause())
+		;
+	return unused;
+}
+
+#define TIMED(clock, call) \
+	({ \
+		int64_t since_ = now_ms(CLOCK_MONOTONIC); \
+		struct timespec at = in_ms(clock, 20); \
+		GOT(call); \
+		took("it", since_, 20); \
+	})
+
+CASE(clocks, waits_for_other_threads)
+{
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, locked = PTHREAD_MUTEX_INITIALIZER;
+	pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+	pthread_cond_t condition = PTHREAD_COND_INITIALIZER, monotonic;
+	struct timespec wrong = { .tv_nsec = -1 }, past = { .tv_sec = 1 };
+	pthread_condattr_t how;
+	pthread_t thread;
+	sem_t semaphore;
+
+	pthread_condattr_init(&how);
+	pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
+	pthread_cond_init(&monotonic, &how);
+	sem_init(&semaphore, 0, 0);
+	pthread_mutex_lock(&mutex);
+	pthread_mutex_lock(&locked);
+	pthread_rwlock_wrlock(&lock);
+	pthread_create(&thread, NULL, never_ends, NULL);
+	TIMED(CLOCK_REALTIME, pthread_cond_timedwait(&condition, &mutex, &at));
+	TIMED(CLOCK_MONOTONIC, pthread_cond_timedwait(&monotonic, &mutex, &at));
+	TIMED(CLOCK_MONOTONIC, pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &at));
+	TIMED(CLOCK_REALTIME, pthread_mutex_timedlock(&locked, &at));
+	TIMED(CLOCK_MONOTONIC, pthread_mutex_clocklock(&locked, CLOCK_MONOTONIC, &at));
+	TIMED(CLOCK_REALTIME, sem_timedwait(&semaphore, &at));
+	TIMED(CLOCK_MONOTONIC, sem_clockwait(&semaphore, CLOCK_MONOTONIC, &at));
+	TIMED(CLOCK_REALTIME, pthread_timedjoin_np(thread, NULL, &at));
+	pthread_rwlock_unlock(&lock);
+	TIMED(CLOCK_REALTIME, pthread_rwlock_timedrdlock(&lock, &at) ? -1 : 20000 + usleep(20000));
+	GOT(pthread_cond_timedwait(&condition, &mutex, &wrong));
+	GOT(pthread_cond_timedwait(&condition, &mutex, &past));
+	GOT(sem_timedwait(&semaphore, &past));
+	GOT(sem_post(&semaphore));
+	GOT(sem_timedwait(&semaphore, &past));
 }
 
 CASE(clocks, a_program_that_pauses)
