@@ -112,8 +112,6 @@ pub struct Checker {
     open: BTreeMap<u64, Open>,
     /// Which period the last turn was in.
     period: Option<u64>,
-    /// The program saves itself: what it says means nothing.
-    saves: bool,
     ended: VecDeque<Window>,
     /// What ended before this turn is not reported.
     first_turn: u64,
@@ -131,7 +129,6 @@ impl Checker {
             marks: VecDeque::new(),
             open: BTreeMap::new(),
             period: None,
-            saves: false,
             ended: VecDeque::new(),
             first_turn: 0,
             on_their_way: 0,
@@ -151,7 +148,7 @@ impl Checker {
         self.unchecked.begin();
         self.marks.clear();
         self.open.clear();
-        (self.period, self.saves) = (None, false);
+        self.period = None;
         if self.is_on {
             self.open.insert(DATAGRAMS, Open::new());
         }
@@ -242,10 +239,9 @@ impl Checker {
     fn pass(&mut self, turn: u64) {
         while let Some((marked, mark)) = self.marks.pop_front_if(|(marked, _)| *marked <= turn) {
             match mark {
-                Mark::Accept(connection) if !self.saves => {
+                Mark::Accept(connection) => {
                     self.open.insert(connection, Open::new());
                 }
-                Mark::Accept(_) => {}
                 Mark::Reset(connection) => self.close(connection, marked),
                 Mark::LeavesOut(connection, is_left_out) => {
                     if let Some(open) = self.open.get_mut(&connection) {
@@ -256,7 +252,6 @@ impl Checker {
                 Mark::Saves => {
                     self.end_all(marked); // of datagrams
                     self.open.clear();
-                    self.saves = true;
                 }
             }
         }

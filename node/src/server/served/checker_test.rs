@@ -197,6 +197,43 @@ fn at_a_cut_all_that_was_open_is_compared_and_what_the_saving_says_is_not() {
         checker.open.len() == 1 && checker.ended.len() == 3,
         "that of datagrams"
     );
+    // What was marked and not done is none of the next one's.
+    give(
+        &mut checker,
+        5,
+        &[TurnEvent::Reset {
+            connection: 6 << 16,
+        }],
+    );
+    checker.saves(5);
+    checker.begin();
+    give(&mut checker, 6, &[accept(6 << 16)]);
+    checker.sent(6, (address(1), address(1)), b"x");
+    checker.said(6, 6 << 16, &[0; WINDOW_BYTES]);
+    checker.saves(6);
+    checker.done(6);
+    assert_eq!(ended(&checker)[3], (6 << 16, 0, 1536, 6));
+    assert_eq!(checker.ended.len(), 5, "and that of datagrams");
+}
+
+#[test]
+fn half_a_command_is_none_of_a_later_connection() {
+    for begins in [true, false] {
+        let mut checker = begun();
+        let data = |bytes| TurnEvent::Data {
+            connection: ONE,
+            bytes,
+        };
+        give(&mut checker, 2, &[data(&b"IN"[..])]);
+        if begins {
+            checker.begin();
+        } else {
+            give(&mut checker, 3, &[TurnEvent::Reset { connection: ONE }]);
+        }
+        give(&mut checker, 4, &[accept(ONE), data(b"FO\r\n")]);
+        checker.said(4, ONE, b"abc");
+        assert_eq!(checker.counters().bytes_left_out, 0, "{begins}");
+    }
 }
 
 #[test]
@@ -214,7 +251,8 @@ fn datagrams_are_compared_with_where_they_go() {
         checker.sent(1, (address(1), address(1)), b"");
         checker.saves(2);
         checker.done(2);
-        checker.sent(2, (address(1), address(1)), b"that it saves itself");
+        // What it sends while it saves itself is in none.
+        checker.sent(2, (address(1), address(1)), &[0; 5000]);
         let [window] = checker.ended.iter().collect::<Vec<_>>()[..] else {
             panic!("one");
         };

@@ -2,17 +2,20 @@
 //! what a client is told when it asks how much memory the process takes, say. What clients send is the same
 //! everywhere, so all leave out the same.
 //!
-//! Clients speak as those of Redis do: a command is a line, or each of its words is one.
-use memchr::memchr_iter;
+//! Clients speak as those of Redis do: a command is an array of words, each behind its length, or a line.
+use memchr::memchr;
 use memchr::memmem::find_iter;
 use std::collections::BTreeMap;
 
-/// Longer than any word that is looked for.
-const LINE_BYTES: usize = 16;
+/// Longer than any word that is looked for, and than what says how long a word is.
+const LINE_BYTES: usize = 24;
 /// With this a script calls a command.
 const CALL: &[u8] = b"call(";
+const SCRIPTS: [&str; 2] = ["EVAL", "EVAL_RO"];
 const BEGINS: &str = "MULTI";
 const ENDS: [&str; 2] = ["EXEC", "DISCARD"];
+/// What ends a line, and a word of an array.
+const LINE_END_BYTES: u64 = 2;
 
 /// What connections have asked for.
 pub struct Unchecked {
@@ -24,13 +27,21 @@ pub struct Unchecked {
 /// By one connection.
 #[derive(Default)]
 struct Asked {
+    /// A line, or the name of a command, that has not ended.
     line: Line,
+    /// Words of the array at hand that have not begun.
+    words_left: u64,
+    /// Bytes of the word at hand that have not come, with its end.
+    word_left: u64,
+    /// The word at hand is the command's name, or the next one is.
+    is_name: bool,
+    is_script: bool,
     /// In a transaction, whose commands are carried out at its end.
     is_inside: bool,
     is_left_out: bool,
 }
 
-/// How a line begins that has not ended yet.
+/// How a line begins.
 #[derive(Default)]
 struct Line {
     bytes: [u8; LINE_BYTES],
@@ -45,17 +56,36 @@ impl Line {
         self.count += taken;
     }
 
-    fn first_word(&self) -> &[u8] {
-        let line = &self.bytes[..self.count];
-        let end = line.iter().position(u8::is_ascii_whitespace);
-        &line[..end.unwrap_or(line.len())]
+    /// With what has come of it last, if it did not come at once.
+    fn joined<'a>(&'a mut self, last: &'a [u8]) -> &'a [u8] {
+        if self.count == 0 {
+            return last;
+        }
+        self.add(last);
+        let count = std::mem::take(&mut self.count);
+        &self.bytes[..count]
     }
 }
 
+fn first_word(line: &[u8]) -> &[u8] {
+    let end = line.iter().position(u8::is_ascii_whitespace);
+    &line[..end.unwrap_or(line.len())]
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let digits = first_word(digits).iter();
+    let mut digits = digits.map(|it| {
+        it.is_ascii_digit()
+            .then_some(u64::from(it.wrapping_sub(b'0')))
+    });
+    digits.try_fold(0_u64, |number, digit| {
+        number.checked_mul(10)?.checked_add(digit?)
+    })
+}
+
 fn is_one_of(word: &[u8], words: &[&str]) -> bool {
-    words
-        .iter()
-        .any(|it| it.as_bytes().eq_ignore_ascii_case(word))
+    let mut words = words.iter().map(|it| it.as_bytes());
+    words.any(|it| it.len() == word.len() && it.eq_ignore_ascii_case(word))
 }
 
 /// Whether a script calls one of them, as far as that can be seen.
@@ -92,7 +122,7 @@ impl Unchecked {
             return None;
         }
         let asked = self.each.entry(connection).or_default();
-        let goes_on = asked.is_inside || asked.line.count > 0;
+        let goes_on = asked.is_inside || asked.is_within_a_command();
         let asks = asked.take(bytes, self.commands);
         let is_left_out = asks || (asked.is_left_out && goes_on);
         let before = std::mem::replace(&mut asked.is_left_out, is_left_out);
@@ -101,23 +131,114 @@ impl Unchecked {
 }
 
 impl Asked {
+    const fn is_within_a_command(&self) -> bool {
+        self.line.count > 0 || self.words_left > 0 || self.word_left > 0
+    }
+
     /// Whether one of these commands is in it.
-    fn take(&mut self, bytes: &[u8], commands: &[&str]) -> bool {
-        let mut asks = calls_one_of(bytes, commands);
-        let mut begin = 0;
-        for end in memchr_iter(b'\n', bytes) {
-            self.line.add(&bytes[begin..end]);
-            let word = self.line.first_word();
-            if word.first().is_some_and(u8::is_ascii_alphabetic) {
-                asks |= is_one_of(word, commands);
-                self.is_inside |= is_one_of(word, &[BEGINS]);
-                self.is_inside &= !is_one_of(word, &ENDS);
+    fn take(&mut self, mut bytes: &[u8], commands: &[&str]) -> bool {
+        let mut asks = false;
+        while !bytes.is_empty() {
+            if self.word_left > 0 {
+                let count = usize::try_from(self.word_left).unwrap_or(usize::MAX);
+                let (word, behind) = bytes.split_at(count.min(bytes.len()));
+                asks |= self.word(word, commands);
+                bytes = behind;
+            } else if let Some(end) = memchr(b'\n', bytes) {
+                asks |= self.line_ended(&bytes[..end], commands);
+                bytes = &bytes[end + 1..];
+            } else {
+                self.line.add(bytes);
+                break;
             }
-            self.line.count = 0;
-            begin = end + 1;
         }
-        self.line.add(&bytes[begin..]);
         asks
+    }
+
+    /// Something of the word at hand has come.
+    fn word(&mut self, bytes: &[u8], commands: &[&str]) -> bool {
+        self.word_left -= bytes.len() as u64;
+        if !self.is_name {
+            return self.is_script && calls_one_of(bytes, commands);
+        }
+        if self.word_left > 0 {
+            self.line.add(bytes);
+            return false;
+        }
+        self.is_name = false;
+        let kind = Kind::of(self.line.joined(bytes), commands);
+        self.begins(kind)
+    }
+
+    /// `last`: what has come of it last.
+    fn line_ended(&mut self, last: &[u8], commands: &[&str]) -> bool {
+        let line = self.line.joined(last);
+        match (line.split_first(), self.words_left) {
+            (Some((b'*', count)), 0) => {
+                self.words_left = number(count).unwrap_or(0);
+                self.is_name = true;
+                false
+            }
+            (Some((b'$', bytes)), 1..) => {
+                self.words_left -= 1;
+                match number(bytes) {
+                    Some(bytes) => self.word_left = bytes.saturating_add(LINE_END_BYTES),
+                    None => self.words_left = 0, // it is refused
+                }
+                false
+            }
+            (_, 1..) => {
+                self.words_left = 0; // likewise
+                false
+            }
+            _ => {
+                let kind = Kind::of(line, commands);
+                let asks = self.begins(kind);
+                asks || (self.is_script && calls_one_of(last, commands))
+            }
+        }
+    }
+
+    /// A command of this kind begins. Whether it is one of those.
+    fn begins(&mut self, kind: Kind) -> bool {
+        self.is_script = kind == Kind::Script;
+        match kind {
+            Kind::Begins => self.is_inside = true,
+            Kind::Ends => self.is_inside = false,
+            Kind::Asks | Kind::Script | Kind::Other => {}
+        }
+        kind == Kind::Asks
+    }
+}
+
+/// What a command is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    /// Its answer differs.
+    Asks,
+    /// It carries others out.
+    Script,
+    /// A transaction begins with it, or ends.
+    Begins,
+    Ends,
+    Other,
+}
+
+impl Kind {
+    /// That of a line that begins with its name.
+    fn of(line: &[u8], commands: &[&str]) -> Self {
+        let name = first_word(line);
+        if is_one_of(name, commands) {
+            Self::Asks
+        } else if is_one_of(name, &SCRIPTS) {
+            Self::Script
+        } else if is_one_of(name, &[BEGINS]) {
+            Self::Begins
+        } else if is_one_of(name, &ENDS) {
+            Self::Ends
+        } else {
+            Self::Other
+        }
     }
 }
 
@@ -143,6 +264,9 @@ mod tests {
         let get = "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
         for info in [
             "*1\r\n$4\r\ninfo\r\n",
+            "*0\r\n*1\r\n$4\r\nINFO\r\n",
+            "*2\r\n$x\r\nINFO\r\n",
+            "*3\r\n\r\nINFO\r\n",
             "*2\r\n$4\r\nINFO\r\n$6\r\nmemory\r\n",
             "INFO\r\n",
             "info memory\n",
@@ -162,12 +286,17 @@ mod tests {
     fn what_only_looks_like_one_is_compared() {
         for other in [
             "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$10\r\nmore INFO?\r\n",
+            "*3\r\n$3\r\nSET\r\n$4\r\nINFO\r\n$6\r\nINFO\r\n\r\n",
+            "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$22\r\nredis.call('INFO', 'x')\r\n",
+            "*x\r\n$4\r\n",
+            "*2\r\n$x\r\n$4\r\n",
             "*1\r\n$6\r\nINFORM\r\n",
-            "*1\r\n$20\r\nINFO1234567890123456\r\n",
+            "*1\r\n$30\r\nINFO12345678901234567890123456\r\n",
             "eval \"return redis.call('GET', 'INFO')\" 0\r\n",
             "eval \"return call(INFO)\" 0\r\n",
             "\r\n",
             "XINFO STREAM k\r\n",
+            "SET k \"redis.call('INFO')\"\r\n",
         ] {
             assert_eq!(left_out(&[other]), [false], "{other}");
         }
@@ -179,6 +308,23 @@ mod tests {
             left_out(&["IN", "FO", "\r\n", "GET k\r\n"]),
             [false, false, true, false]
         );
+        let long = "x".repeat(LINE_BYTES - 1);
+        assert_eq!(
+            left_out(&[&long, &long, &long, "\r\nINFO\r\n"])[3..],
+            [true]
+        );
+        let whole = "*2\r\n$4\r\nINFO\r\n$6\r\nmemory\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
+        for end in 1..whole.len() {
+            let pieces = [&whole[..end], &whole[end..], "PING\r\n"];
+            let named = "*2\r\n$4\r\nINFO\r\n".len();
+            let ends = "*2\r\n$4\r\nINFO\r\n$6\r\nmemory\r\n".len();
+            // The answer may come with either piece, but for what ends before the second.
+            assert_eq!(
+                left_out(&pieces),
+                [end >= named, end != ends, false],
+                "{end}"
+            );
+        }
         // What is asked in front of a command that is not whole stays left out with that.
         assert_eq!(
             left_out(&["INFO\r\nGE", "T k\r\n", "GET k\r\n"]),
