@@ -143,7 +143,8 @@ sim: setup
 
 # The tests of a crate that are run against each of its planted bugs, and what they noticed.
 BY_TESTS = target/mutants
-AGAINST_PLANTED = cargo test --quiet --locked --package quorumwire-$(1) --features mutants --test $(2)
+AGAINST_PLANTED = cargo test --quiet --locked --package quorumwire-$(1) --features mutants \
+	$(if $(filter lib,$(2)),--lib,--test $(2))
 define noticed_by
 @mkdir -p $(BY_TESTS)
 @$(call some_are_called,$(AGAINST_PLANTED) mutants)
@@ -153,6 +154,7 @@ PLANTED_XDP := $(call AGAINST_PLANTED,conformance-tests,xdp) mutants::
 
 mutants: setup
 	$(call noticed_by,control,raft)
+	$(call noticed_by,group,lib)
 	$(call noticed_by,storage,storage)
 	$(call noticed_by,fastpath,step)
 	$(call noticed_by,fastpath,engine)

@@ -25,11 +25,13 @@ const GROUP: &[&str] = &[
     "read-overtakes-writes",
     "reads-outlive-unknown-write",
     "session-forgets",
-    "snapshot-settles-nothing",
     "stopped-plane-not-emptied",
     "write-overtakes-reads",
     "write-without-tick",
 ];
+
+/// Those that clusters meet too seldom: a test of the group's leaves them out.
+const GROUP_SELDOM: &[&str] = &["snapshot-settles-nothing"];
 
 /// Every check of consensus that can be left out.
 const CONTROL: &[&str] = &[
@@ -154,7 +156,10 @@ const TALKATIVE: &[&str] = &["gap-asked-for-each-packet"];
 /// All of them, those first that must be noticed here.
 pub fn all() -> impl Iterator<Item = &'static str> {
     let joined = PLANTED.iter().chain(GROUP);
-    let written = joined.chain(CONTROL).chain(STORAGE).copied();
+    let written = (joined.chain(GROUP_SELDOM))
+        .chain(CONTROL)
+        .chain(STORAGE)
+        .copied();
     let engine = ENGINE.iter().chain(TALKATIVE).copied();
     written.chain(Mutant::ALL.map(Mutant::name)).chain(engine)
 }
