@@ -200,6 +200,7 @@ bench: build-bench
 	bench/run $(ARGS)
 
 demo: build
+	@tools/setup demo
 	$(BINARY) demo
 
 # What makes the package from what was built; its version is written here and nowhere else.

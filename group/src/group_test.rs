@@ -319,7 +319,7 @@ fn who_waits_for_a_command_that_the_entry_does_not_hold_hears_of_it() {
     assert!(left.iter().map(|it| it.origin.0).eq([1, 2]));
 }
 
-/// What the snapshot holds of their writes nobody can tell them; reads in front of these are refused with them.
+/// What the snapshot holds of their writes nobody can tell them; reads in front of these are refused too.
 #[test]
 fn who_waits_for_what_an_installed_snapshot_stands_for_hears_so() {
     assert_eq!(what_a_snapshot_settles(), (vec![1, 2], 1));

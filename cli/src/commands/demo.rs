@@ -2,6 +2,7 @@
 //! Every step is what an operator or a client could do; nothing is simulated.
 use super::ask;
 use super::demo_network::DemoNetwork;
+use super::demo_program;
 use super::interrupt::{Input, Interrupt, Interrupted};
 use super::local_cluster::{LocalCluster, START_TIMEOUT};
 use super::memcached::Client;
@@ -29,7 +30,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Three replicas, each its own process, on this machine; takes less than half a minute and removes
 /// what it made. As root each replica gets a network namespace and a data plane in the kernel, otherwise one
-/// on a UDP socket. Exit code 1 if anything acknowledged was lost.
+/// on a UDP socket. Then the same for a Redis that was not written for it, if one is installed. Exit code 1
+/// if anything acknowledged was lost.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {}
 
@@ -54,7 +56,29 @@ pub fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
             errln!("interrupted");
             Ok(ExitCode::FAILURE)
         }
-        played => played.map(|()| ExitCode::SUCCESS),
+        played => played.and_then(|()| play_program(&demo.interrupt)),
+    }
+}
+
+/// The second part, which takes a Redis.
+fn play_program(interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
+    let dir = tempfile::Builder::new()
+        .prefix("quorumwire-demo-")
+        .tempdir()?;
+    match demo_program::play(dir.path(), interrupt) {
+        Err(_) if interrupt.has_come() => {
+            errln!("interrupted");
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(error),
+        Ok(Some(missing)) => {
+            outln!(
+                "\nThe second part, a Redis that survives its leader, is left out: {missing} is not here \
+                 (Debian package redis-server)."
+            )?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(None) => Ok(ExitCode::SUCCESS),
     }
 }
 

@@ -8,6 +8,7 @@ mod config;
 mod confirm;
 mod demo;
 mod demo_network;
+mod demo_program;
 mod dev;
 #[cfg(test)]
 mod fuzz_test;

@@ -42,8 +42,8 @@ pub struct Arguments {
     #[arg(long, value_name = "PORT=IP:PORT", value_parser = published)]
     publish: Vec<(ProgramPort, SocketAddr)>,
     /// The signal upon which the program saves itself in its folder and ends, to begin again from there;
-    /// `none`: it cannot, and the whole log is kept [default: TERM for redis-server, valkey-server and
-    /// mosquitto, or none]
+    /// `none`: it cannot, and the whole log is kept [default: TERM for redis-server and valkey-server,
+    /// or none]
     #[arg(long, value_name = "SIGNAL", value_parser = save_signal)]
     save_signal: Option<SaveSignal>,
     /// Have the program save itself when the log behind the last time has grown so much; clients are cut then
@@ -54,7 +54,7 @@ pub struct Arguments {
     #[arg(long)]
     unchecked_output: bool,
     /// Say whether the program can be served, and where it listens: its file is looked at, and it is started
-    /// without clients. Nothing else is done
+    /// without clients, saves itself if it can, and begins from that. Nothing else is done
     #[arg(long)]
     check: bool,
     /// Die as soon as this parent process is gone

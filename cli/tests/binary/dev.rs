@@ -581,6 +581,10 @@ fn the_demonstration_loses_nothing() {
         "{shown}"
     );
     assert!(
+        shown.contains("the data of all three Redis are equal"),
+        "{shown}"
+    );
+    assert!(
         !shown.contains('\u{1b}'),
         "no colours where there is no terminal"
     );

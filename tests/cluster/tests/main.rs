@@ -42,6 +42,7 @@ mod served_backups;
 mod served_clients;
 mod served_datagrams;
 mod served_outputs;
+mod served_profiles;
 mod served_programs;
 mod served_tls;
 mod slow_followers;

@@ -85,6 +85,15 @@ impl ServiceAddresses {
         }
     }
 
+    /// In place of the program's port.
+    #[must_use]
+    pub fn program(&self) -> Option<&str> {
+        match self {
+            Self::Store { .. } => None,
+            Self::Program { server } => Some(server),
+        }
+    }
+
     /// Each with what it is for.
     pub(super) fn each(&self) -> Vec<(&'static str, &String)> {
         match self {

@@ -16,8 +16,9 @@ use self::checker::CheckerCounters;
 use self::datagrams::DatagramCounters;
 use self::gateway::{Clients, GatewayCounters, published_at};
 use self::outputs::Comparison;
-use self::program::Serving;
+use self::program::{Serving, elsewhere};
 pub use self::saved::NoProgram;
+use self::trial::{Tried, try_program};
 use super::clients::AnswerKind;
 use super::core::{Core, Hosted};
 use super::fronts::Protocol;
@@ -47,6 +48,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 /// Folder of the program's files, in the replica's.
@@ -79,6 +81,9 @@ pub struct Served {
     batches: Option<Batches>,
     published: BTreeMap<ProgramPort, SocketAddr>,
     has_doorbell: bool,
+    /// The program is tried elsewhere; it was, and does what it must.
+    trial: Option<Receiver<anyhow::Result<Tried>>>,
+    is_tried: bool,
     /// The program's beginning, or a gateway's end, is on its way into the log.
     begins: bool,
     ends: bool,
@@ -617,11 +622,36 @@ impl Server {
         if self.core.service.begins {
             return;
         }
-        match new_key() {
+        match self.go_on_with_trial().and_then(|()| new_key()) {
+            Ok(_) if !self.core.service.is_tried => {}
             Ok(key) => {
                 self.core.service.begins = self.propose(BEGIN, &Command::Begin { key }.encode());
             }
             Err(error) => self.fail(error),
+        }
+    }
+
+    /// Before the log says that the program begins: what does not work then is in no log, from where it would
+    /// end every replica again and again.
+    fn go_on_with_trial(&mut self) -> anyhow::Result<()> {
+        let service = &mut self.core.service;
+        if service.is_tried {
+            return Ok(());
+        }
+        let Some(trial) = &service.trial else {
+            let served = self.options.served.clone();
+            let served = served.context("a program is served")?;
+            service.trial = Some(elsewhere("try-program", move || try_program(&served))?);
+            return Ok(());
+        };
+        match trial.try_recv() {
+            Ok(tried) => {
+                tried.context("tried before it is served")?;
+                service.is_tried = true;
+                Ok(())
+            }
+            Err(TryRecvError::Empty) => Ok(()),
+            Err(TryRecvError::Disconnected) => anyhow::bail!("trying the program failed"),
         }
     }
 

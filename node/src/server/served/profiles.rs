@@ -30,10 +30,6 @@ pub fn profile_of(file: &OsStr) -> Profile {
             save_signal: Some(number_of(Signal::TERM)),
             unchecked_commands: UNCHECKED_OF_REDIS,
         },
-        Some("mosquitto") => Profile {
-            save_signal: Some(number_of(Signal::TERM)),
-            ..Profile::default()
-        },
         Some(_) | None => Profile::default(),
     }
 }

@@ -1,6 +1,6 @@
 //! The served program of this replica: a process, and the rings between it and the log.
 use super::checker::Checker;
-use super::saved::{SavedFolder, empty};
+use super::saved::{SavedFolder, empty, has_saved};
 use super::unchecked::Unchecked;
 use crate::options::ServedOptions;
 use anyhow::Context as _;
@@ -53,7 +53,7 @@ enum Meanwhile {
 }
 
 /// Has something done elsewhere.
-fn elsewhere<T: Send + 'static>(
+pub fn elsewhere<T: Send + 'static>(
     name: &str,
     what: impl FnOnce() -> T + Send + 'static,
 ) -> anyhow::Result<Receiver<T>> {
@@ -153,15 +153,12 @@ impl Serving {
             anyhow::bail!("{file} cannot be served: {why}");
         }
         if let Some(status) = running.started.child.try_wait()? {
-            anyhow::ensure!(
-                status.success(),
-                "{file} was told to save itself and to end, and has ended otherwise ({status}): see option save-signal"
-            );
             if !running.rings.may_sleep() {
                 // What it has said is taken first: it is compared up to its end.
                 self.meanwhile = Some(Meanwhile::Saves { since });
                 return Ok(());
             }
+            has_saved(file, status, &self.program.folder)?;
             self.running = None;
             self.checker.done(u64::MAX);
             let (folder, place) = (self.program.folder.clone(), self.place.clone());

@@ -1,11 +1,12 @@
 //! What a served program has saved: its folder, as one file without a name.
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use quorumwire_interfaces::LogTime;
 use quorumwire_replay::{self as replay, Beginning, Turn};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::Arc;
 
 /// Bytes copied at once.
@@ -98,6 +99,20 @@ impl replay::Program for NoProgram {
     fn deadline(&self) -> Option<LogTime> {
         match *self {}
     }
+}
+
+/// Whether a program that was told to save itself in this folder, and has ended so, has done it.
+pub fn has_saved(program: &str, status: ExitStatus, folder: &Path) -> anyhow::Result<()> {
+    ensure!(
+        status.success(),
+        "{program} was told to save itself and to end, and has ended otherwise ({status}): see option save-signal"
+    );
+    ensure!(
+        fs::read_dir(folder)?.next().is_some(),
+        "{program} has saved nothing in the folder that it was started in: tell it to save itself there, or give \
+         --save-signal none"
+    );
+    Ok(())
 }
 
 /// Makes a folder with nothing in it.

@@ -1,18 +1,20 @@
-//! A program is tried without a cluster: whether it starts, and where it listens.
+//! A program is tried without a cluster: whether it starts, where it listens, and whether it saves itself.
 use super::check_file;
 use super::program::STEP_NS;
+use super::saved::has_saved;
 use crate::options::ServedOptions;
 use anyhow::{Context as _, ensure};
 use quorumwire_interpose::{Program, Rings, Said, Sizes, Start, Started};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long it has to listen.
-const STARTS_WITHIN: Duration = Duration::from_secs(20);
+/// How long it has to listen, and to save itself.
+const WITHIN: Duration = Duration::from_secs(20);
 /// How long it is watched once it listens.
-const WATCHED_FOR: Duration = Duration::from_secs(1);
+const WATCHED_FOR: Duration = Duration::from_millis(200);
 /// From turn to turn.
 const TURN: Duration = Duration::from_millis(10);
 
@@ -25,17 +27,26 @@ pub struct Tried {
     pub datagrams: BTreeSet<SocketAddr>,
 }
 
-/// It ends with this.
-struct Ends(Started);
+/// A program that is tried. It ends with this.
+struct Trial<'a> {
+    program: &'a Program,
+    rings: Rings,
+    started: Started,
+    /// When it began, and the time of day then, in nanoseconds.
+    begun: Instant,
+    wall_ns: u64,
+    turn: u64,
+}
 
-impl Drop for Ends {
+impl Drop for Trial<'_> {
     fn drop(&mut self) {
-        self.0.child.kill().ok(); // gone already
-        self.0.child.wait().ok();
+        self.started.child.kill().ok(); // gone already
+        self.started.child.wait().ok();
     }
 }
 
 /// Looks at its file, starts it in a folder of its own, which is removed, and gives it turns without clients.
+/// One that saves itself does so and begins anew from that.
 pub fn try_program(served: &ServedOptions) -> anyhow::Result<Tried> {
     let mut served = served.clone();
     check_file(&mut served)?;
@@ -43,64 +54,135 @@ pub fn try_program(served: &ServedOptions) -> anyhow::Result<Tried> {
     let folder = tempfile::tempdir().context("a folder to try the program in")?;
     let mut program = Program::of(file, folder.path());
     program.arguments = arguments.to_vec();
-    let day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let wall_ns = u64::try_from(day.as_nanos())?;
-    let start = Start {
-        log_time_ns: wall_ns,
-        wall_ns,
-        step_ns: STEP_NS,
-        key: [7; 32],
-    };
-    let mut rings =
-        Rings::new(Sizes::default(), &start).context("memory for the program's rings")?;
-    let name = file.to_string_lossy().into_owned();
-    let started = program.start(&rings);
-    let mut running = Ends(started.with_context(|| format!("starting {name}"))?);
-    let (begun, mut tried) = (Instant::now(), Tried::default());
-    let mut listens_since = None;
-    for number in 1.. {
-        thread::sleep(TURN);
-        if let Some(why) = rings.refusal() {
-            anyhow::bail!("{name} cannot be served: {why}");
-        }
-        if let Some(status) = running.0.child.try_wait()? {
-            anyhow::bail!("{name} has ended ({status}), before anybody has asked it for something");
-        }
-        while let Some((_, said)) = rings.take()? {
-            match said {
-                Said::Listen { at, is_datagrams } => {
-                    if is_datagrams {
-                        tried.datagrams.insert(at);
-                    } else {
-                        tried.listens.insert(at);
-                    }
-                    listens_since.get_or_insert_with(Instant::now);
-                }
-                Said::Unlisten { at, is_datagrams } => {
-                    if is_datagrams {
-                        tried.datagrams.remove(&at);
-                    } else {
-                        tried.listens.remove(&at);
-                    }
-                }
-                Said::Data { .. }
-                | Said::Shut { .. }
-                | Said::Close { .. }
-                | Said::Datagram { .. } => {}
-            }
-        }
-        if listens_since.is_some_and(|since: Instant| since.elapsed() >= WATCHED_FOR) {
-            break;
-        }
+    let mut trial = Trial::start(&program)?;
+    let tried = trial.until_it_listens()?;
+    if let Some(signal) = served.save_signal {
+        trial.save(signal)?;
+        drop(trial);
+        let again = Trial::start(&program)?.until_it_listens();
+        let again = again.context("begun anew from what it saved")?;
         ensure!(
-            begun.elapsed() < STARTS_WITHIN,
-            "{name} listens nowhere, {} s after its start",
-            STARTS_WITHIN.as_secs()
+            again == tried,
+            "begun anew, it listens elsewhere: {again:?}"
         );
-        if rings.has_room() {
-            let now = wall_ns + u64::try_from(begun.elapsed().as_nanos())?;
-            rings.give(number, now, now, &[]);
-        }
     }
     Ok(tried)
+}
+
+impl<'a> Trial<'a> {
+    fn start(program: &'a Program) -> anyhow::Result<Self> {
+        let day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        let wall_ns = u64::try_from(day.as_nanos())?;
+        let start = Start {
+            log_time_ns: wall_ns,
+            wall_ns,
+            step_ns: STEP_NS,
+            key: [7; 32],
+        };
+        let rings =
+            Rings::new(Sizes::default(), &start).context("memory for the program's rings")?;
+        let started = program.start(&rings);
+        let started =
+            started.with_context(|| format!("starting {}", program.file.to_string_lossy()))?;
+        Ok(Self {
+            program,
+            rings,
+            started,
+            begun: Instant::now(),
+            wall_ns,
+            turn: 0,
+        })
+    }
+
+    fn name(&self) -> Cow<'_, str> {
+        self.program.file.to_string_lossy()
+    }
+
+    fn now_ns(&self) -> anyhow::Result<u64> {
+        Ok(self.wall_ns + u64::try_from(self.begun.elapsed().as_nanos())?)
+    }
+
+    /// Gives it a turn, if it has taken those before.
+    fn give_turn(&mut self) -> anyhow::Result<()> {
+        thread::sleep(TURN);
+        let name = self.program.file.to_string_lossy();
+        if let Some(why) = self.rings.refusal() {
+            anyhow::bail!("{name} cannot be served: {why}");
+        }
+        if self.rings.has_room() {
+            self.turn += 1;
+            let now = self.now_ns()?;
+            self.rings.give(self.turn, now, now, &[]);
+        }
+        Ok(())
+    }
+
+    /// Where it listens, once it has been watched for long enough.
+    fn until_it_listens(&mut self) -> anyhow::Result<Tried> {
+        let (mut tried, mut listens_since) = (Tried::default(), None);
+        while listens_since.is_none_or(|since: Instant| since.elapsed() < WATCHED_FOR) {
+            self.give_turn()?;
+            let name = self.program.file.to_string_lossy();
+            if let Some(status) = self.started.child.try_wait()? {
+                anyhow::bail!(
+                    "{name} has ended ({status}), before anybody has asked it for something"
+                );
+            }
+            while let Some((_, said)) = self.rings.take()? {
+                tried.hear(&said);
+            }
+            if !tried.listens.is_empty() || !tried.datagrams.is_empty() {
+                listens_since.get_or_insert_with(Instant::now);
+            }
+            ensure!(
+                listens_since.is_some() || self.begun.elapsed() < WITHIN,
+                "{name} listens nowhere, {} s after its start",
+                WITHIN.as_secs()
+            );
+        }
+        Ok(tried)
+    }
+
+    /// Has it save itself and end.
+    fn save(&mut self, signal: u8) -> anyhow::Result<()> {
+        self.turn += 1;
+        let (now, told_at) = (self.now_ns()?, Instant::now());
+        self.rings.give_signal(self.turn, now, now, signal);
+        let status = loop {
+            if let Some(status) = self.started.child.try_wait()? {
+                break status;
+            }
+            ensure!(
+                told_at.elapsed() < WITHIN,
+                "{} was told to save itself and to end, and has not in {} s: see option save-signal",
+                self.name(),
+                WITHIN.as_secs()
+            );
+            self.give_turn()?;
+            while self.rings.take()?.is_some() {}
+        };
+        has_saved(&self.name(), status, &self.program.folder)
+    }
+}
+
+impl Tried {
+    const fn of(&mut self, is_datagrams: bool) -> &mut BTreeSet<SocketAddr> {
+        if is_datagrams {
+            &mut self.datagrams
+        } else {
+            &mut self.listens
+        }
+    }
+
+    fn hear(&mut self, said: &Said<'_>) {
+        match *said {
+            Said::Listen { at, is_datagrams } => {
+                self.of(is_datagrams).insert(at);
+            }
+            Said::Unlisten { at, is_datagrams } => {
+                self.of(is_datagrams).remove(&at);
+            }
+            Said::Data { .. } | Said::Shut { .. } | Said::Close { .. } | Said::Datagram { .. } => {}
+        }
+    }
 }

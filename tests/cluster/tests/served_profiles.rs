@@ -1,0 +1,269 @@
+//! Servers other than Redis, served by `quorumwire run`: each does what hangs on the order in which clients
+//! of all replicas ask, loses its leader meanwhile, and has the same everywhere afterwards.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use quorumwire_cluster_tests::client::{Client, Outcome};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Connections to each replica.
+const CLIENTS_OF_EACH: u64 = 8;
+/// What clients get answered before the next thing happens.
+const ANSWERS: u64 = 500;
+
+/// Files that programs are told to read.
+macro_rules! told {
+    ($name:literal) => {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/served/", $name)
+    };
+}
+
+fn three(serves: &[&'static str]) -> Plan {
+    Plan {
+        serves: serves.to_vec(),
+        ..Plan::new(3, Durability::Sync)
+    }
+}
+
+fn connect(address: SocketAddr) -> Result<Client> {
+    Ok(Client::connect(address, PATIENCE)?)
+}
+
+fn done<T>(outcome: Outcome<T>) -> Result<T> {
+    outcome.done().context("no answer")
+}
+
+fn wait_for_programs(cluster: &Cluster<'_>, ids: &[u16]) -> Result<()> {
+    cluster.wait_for("programs", || {
+        Ok(ids
+            .iter()
+            .all(|id| TcpStream::connect(cluster.redis(*id)).is_ok()))
+    })
+}
+
+/// How one of many clients adds a word to what the program keeps, and how all of it is read.
+struct Words {
+    add: fn(&mut Client, &str) -> Result<()>,
+    read: fn(SocketAddr) -> Result<Vec<String>>,
+}
+
+impl Words {
+    /// Words that this client was told are kept, until it is told to stop or, where it may be, cut.
+    fn add_many(
+        &self,
+        (address, name, may_be_cut): (SocketAddr, &str, bool),
+        stop: &AtomicBool,
+        answered: &AtomicU64,
+    ) -> Result<Vec<String>> {
+        let mut client = connect(address)?;
+        let mut kept = Vec::new();
+        for number in 0_u64.. {
+            let word = format!("{name}.{number}");
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            match (self.add)(&mut client, &word) {
+                Ok(()) => kept.push(word),
+                Err(_) if may_be_cut && !client.is_usable() => break,
+                Err(error) => return Err(error).context(word),
+            }
+            answered.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(kept)
+    }
+
+    /// Clients of all replicas at once; the leader is killed under them, and comes back with only the log.
+    fn outlive_a_leader(&self, cluster: &mut Cluster<'_>) -> Result<()> {
+        let leader = cluster.wait_for_leader()?;
+        let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+        let addresses: Vec<_> = (0..3).map(|id| (id, cluster.redis(id))).collect();
+        let kept = thread::scope(|scope| {
+            let clients = addresses.iter().flat_map(|(id, address)| {
+                (0..CLIENTS_OF_EACH)
+                    .map(move |client| (*address, format!("{id}-{client}"), *id == leader))
+            });
+            let (stop, answered) = (&stop, &answered);
+            let add = |(address, name, may_be_cut): (SocketAddr, String, bool)| {
+                let add_many = move || self.add_many((address, &name, may_be_cut), stop, answered);
+                scope.spawn(add_many)
+            };
+            let workers: Vec<_> = clients.map(add).collect();
+            let go_on = |cluster: &Cluster<'_>| {
+                let before = answered.load(Ordering::Relaxed);
+                cluster.wait_for("answers", || {
+                    Ok(answered.load(Ordering::Relaxed) >= before + ANSWERS)
+                })
+            };
+            let happened = go_on(cluster)
+                .and_then(|()| cluster.kill(leader))
+                .and_then(|()| go_on(cluster));
+            stop.store(true, Ordering::Relaxed);
+            let mut kept = Vec::new();
+            for worker in workers {
+                kept.extend(worker.join().expect("a client")?);
+            }
+            happened?;
+            Ok::<_, anyhow::Error>(kept)
+        })?;
+        cluster.start(leader)?;
+        wait_for_programs(cluster, &[leader])?;
+        self.compare(cluster, &kept)
+    }
+
+    /// All replicas' programs have the same words, in the same order, and none that was told to be kept is
+    /// lost.
+    fn compare(&self, cluster: &Cluster<'_>, kept: &[String]) -> Result<()> {
+        let mut words = BTreeSet::new();
+        cluster.wait_for("equal programs", || {
+            let of_each = (0..3).map(|id| (self.read)(cluster.redis(id)));
+            words = of_each.collect::<Result<_>>()?;
+            Ok(words.len() == 1)
+        })?;
+        let words = words.pop_first().context("words")?;
+        let once: BTreeSet<&str> = words.iter().filter_map(|it| it.split(':').next()).collect();
+        ensure!(once.len() == words.len(), "a word is there twice");
+        for word in kept {
+            ensure!(once.contains(&**word), "{word} was kept, and is lost");
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_server_of_asyncio_draws_the_same_numbers_in_the_same_order() {
+    let serves = ["/usr/bin/python3", told!("journal.py"), "6379"];
+    let words = Words {
+        add: |client, word| {
+            let answer = done(client.line(word))?;
+            answer.parse::<u64>().with_context(|| answer.clone())?;
+            Ok(())
+        },
+        read: |address| {
+            let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.write_all(b"?\n")?;
+            let mut all = String::new();
+            BufReader::new(stream).read_line(&mut all)?;
+            Ok(all.split_whitespace().map(Into::into).collect())
+        },
+    };
+    run_started(three(&serves), |cluster| {
+        wait_for_programs(cluster, &[0, 1, 2])?;
+        words.outlive_a_leader(cluster)
+    });
+}
+
+/// What nginx answers: the number of this connection among all that it has accepted.
+fn number_of_connection(address: SocketAddr) -> Result<u64> {
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("a body")?;
+    let number = body.split_whitespace().next().context("a number")?;
+    Ok(number.parse()?)
+}
+
+#[test]
+fn nginx_counts_the_connections_of_all_replicas() {
+    let serves = ["nginx", "-p", "./", "-c", told!("nginx.conf")];
+    run_started(three(&serves), |cluster| {
+        wait_for_programs(cluster, &[0, 1, 2])?;
+        let leader = cluster.wait_for_leader()?;
+        let mut last = 0;
+        let mut ask = |cluster: &Cluster<'_>, ids: &[u16]| -> Result<()> {
+            for id in ids.repeat(10) {
+                let number = number_of_connection(cluster.redis(id))?;
+                ensure!(number > last, "{number} behind {last}, at replica {id}");
+                last = number;
+            }
+            Ok(())
+        };
+        ask(cluster, &[0, 1, 2])?;
+        cluster.kill(leader)?;
+        let others: Vec<_> = (0..3).filter(|id| *id != leader).collect();
+        ask(cluster, &others)?;
+        cluster.start(leader)?;
+        wait_for_programs(cluster, &[leader])?;
+        ask(cluster, &[leader, others[0], others[1]])
+    });
+}
+
+/// Publishes numbers at replicas in turn, and as many retained messages.
+fn publish(cluster: &Cluster<'_>, ids: &[u16], numbers: std::ops::Range<u64>) -> Result<()> {
+    for (number, id) in numbers.zip(ids.iter().cycle()) {
+        let at = cluster.redis(*id);
+        let line = format!(
+            "mosquitto_pub -h {host} -p {port} -q 1 -t queue/{id} -m {number} && \
+             mosquitto_pub -h {host} -p {port} -q 1 -r -t kept/{number} -m {number}",
+            host = at.ip(),
+            port = at.port()
+        );
+        let said = cluster.run_program("sh", &["-c", &line])?;
+        ensure!(said.success, "{}", said.stderr);
+    }
+    Ok(())
+}
+
+/// Takes so many messages in a session that lasts, or of what is retained.
+fn take(cluster: &Cluster<'_>, id: u16, of: &str, count: u64) -> Result<Vec<u64>> {
+    let at = cluster.redis(id);
+    let line = format!(
+        "mosquitto_sub -h {} -p {} {of} -C {count} -W 20",
+        at.ip(),
+        at.port()
+    );
+    let said = cluster.run_program("sh", &["-c", &line])?;
+    let numbers = said.stdout.lines().map(str::parse);
+    let numbers: Vec<u64> = numbers.collect::<Result<_, _>>()?;
+    ensure!(
+        numbers.len() as u64 == count,
+        "{numbers:?}: {}",
+        said.stderr
+    );
+    Ok(numbers)
+}
+
+const OF_SESSION: &str = "-i reader -c -q 1 -t 'queue/#'";
+const RETAINED: &str = "-t 'kept/#' --retained-only";
+
+#[test]
+fn mosquitto_queues_the_messages_of_all_replicas_also_over_a_cut() {
+    let plan = Plan {
+        options: vec![("save-signal", "TERM")],
+        ..three(&["mosquitto", "-c", told!("mosquitto.conf")])
+    };
+    run_started(plan, |cluster| {
+        wait_for_programs(cluster, &[0, 1, 2])?;
+        let leader = cluster.wait_for_leader()?;
+        let others: Vec<_> = (0..3).filter(|id| *id != leader).collect();
+        publish(cluster, &[0], 0..1)?;
+        let (host, port) = (cluster.redis(0).ip(), cluster.redis(0).port());
+        let begin = format!("mosquitto_sub -h {host} -p {port} {OF_SESSION} -E");
+        let said = cluster.run_program("sh", &["-c", &begin])?;
+        ensure!(said.success, "{}", said.stderr);
+        publish(cluster, &[0, 1, 2], 1..10)?;
+        cluster.kill(leader)?;
+        publish(cluster, &others, 10..20)?;
+        cluster.start(leader)?;
+        wait_for_programs(cluster, &[leader])?;
+        cluster.command(&["snapshot", "--addr", &cluster.http(leader).to_string()])?;
+        wait_for_programs(cluster, &[0, 1, 2])?;
+        publish(cluster, &[0, 1, 2], 20..30)?;
+        for id in 0..3 {
+            let kept: BTreeSet<u64> = take(cluster, id, RETAINED, 30)?.into_iter().collect();
+            ensure!(kept.into_iter().eq(0..30), "at replica {id}");
+        }
+        let queued = take(cluster, leader, OF_SESSION, 29)?;
+        ensure!(queued.iter().copied().eq(1..30), "{queued:?}");
+        Ok(())
+    });
+}
