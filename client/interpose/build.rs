@@ -1,6 +1,6 @@
-//! Compiles the preloaded library. It becomes part of the binary, which hands it to the programs that it
-//! serves.
-use std::path::PathBuf;
+//! Compiles the preloaded library, once for programs of which one thread serves and once for those of which
+//! several do. Both become part of the binary, which hands one of them to the program that it serves.
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
@@ -8,14 +8,25 @@ fn main() {
     println!("cargo:rerun-if-changed=include");
     println!("cargo:rerun-if-changed=src");
     println!("cargo:rerun-if-changed=../../wire/generated/qw_wire.h");
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names it"));
-    let library = out.join("libquorumwire-interpose.so");
-    let compiler = cc::Build::new().opt_level(2).get_compiler();
-    let mut sources: Vec<PathBuf> = fs::read_dir("src")
+    compile("alone", "libquorumwire-interpose.so");
+    compile("serial", "libquorumwire-interpose-serial.so");
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder)
         .expect("the crate has sources")
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|it| it == "c"))
-        .collect();
+        .collect()
+}
+
+/// What all share, and what is in the folder of these threads.
+fn compile(threads: &str, name: &str) {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names it"));
+    let library = out.join(name);
+    let compiler = cc::Build::new().opt_level(2).get_compiler();
+    let folder = Path::new("src").join(threads);
+    let mut sources = [sources(Path::new("src")), sources(&folder)].concat();
     sources.sort(); // equal sources, equal library
     let status = Command::new(compiler.path())
         .args([
@@ -27,15 +38,10 @@ fn main() {
             "-fvisibility=hidden",
             "-pthread",
         ])
-        .args([
-            "-Wall",
-            "-Wextra",
-            "-Wconversion",
-            "-Werror",
-            "-Wl,-z,now",
-            "-Wl,-soname,libquorumwire-interpose.so",
-        ])
-        .args(["-Iinclude", "-I../../wire/generated", "-o"])
+        .args(["-Wall", "-Wextra", "-Wconversion", "-Werror", "-Wl,-z,now"])
+        .arg(format!("-Wl,-soname,{name}"))
+        .arg(format!("-I{}", folder.display()))
+        .args(["-Isrc", "-Iinclude", "-I../../wire/generated", "-o"])
         .arg(&library)
         .args(&sources)
         .status()

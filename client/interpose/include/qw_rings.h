@@ -76,6 +76,9 @@ enum qw_why {
 	QW_WHY_BROKEN_RING = 5,
 	/* There is no memory for what clients have sent. */
 	QW_WHY_OUT_OF_MEMORY = 6,
+	/* A thread takes part whose turn is not ordered, with `--serial`; `detail` is its
+	 * number, or 0. */
+	QW_WHY_STRANGER = 7,
 };
 
 /* An address and a port. */
@@ -178,8 +181,8 @@ struct qw_control {
 	__u64 given_tail;
 	/* The program: 1: it is to be woken. */
 	__u32 program_sleeps;
-	/* Zero. */
-	__u32 reserved3;
+	/* The program, with `--serial`: the number of the thread whose turn it is. */
+	__u32 holder;
 	/* The program: it wants the turn after this one; all that it said in it is written. */
 	__u64 turn_done;
 	/* The program: the log's time at which a wait of it ends; all ones: none. */
@@ -224,7 +227,7 @@ _Static_assert(__builtin_offsetof(struct qw_control, given_head) == 128, "given_
 _Static_assert(__builtin_offsetof(struct qw_control, reserved2) == 136, "reserved2 is at 136");
 _Static_assert(__builtin_offsetof(struct qw_control, given_tail) == 192, "given_tail is at 192");
 _Static_assert(__builtin_offsetof(struct qw_control, program_sleeps) == 200, "program_sleeps is at 200");
-_Static_assert(__builtin_offsetof(struct qw_control, reserved3) == 204, "reserved3 is at 204");
+_Static_assert(__builtin_offsetof(struct qw_control, holder) == 204, "holder is at 204");
 _Static_assert(__builtin_offsetof(struct qw_control, turn_done) == 208, "turn_done is at 208");
 _Static_assert(__builtin_offsetof(struct qw_control, deadline_ns) == 216, "deadline_ns is at 216");
 _Static_assert(__builtin_offsetof(struct qw_control, unread_bytes) == 224, "unread_bytes is at 224");

@@ -252,11 +252,15 @@ static int paused(const sigset_t *mask)
 
 QW_CALL int pause(void)
 {
+	if (qw_takes_part(false))
+		return qw_pause(NULL);
 	return !is_ours() || qw_next_alarm() == QW_NEVER ? QW_REAL(pause)() : paused(NULL);
 }
 
 QW_CALL int sigsuspend(const sigset_t *mask)
 {
+	if (qw_takes_part(false))
+		return qw_pause(mask);
 	return !is_ours() || qw_next_alarm() == QW_NEVER ? QW_REAL(sigsuspend)(mask) : paused(mask);
 }
 
@@ -282,6 +286,8 @@ static int wait_for_signal(const sigset_t *set, siginfo_t *info, uint64_t until_
 
 QW_CALL int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *wait)
 {
+	if (qw_takes_part(false))
+		return qw_await_signal(set, info, wait);
 	if (!is_ours() || (wait && !qw_is_time(wait)))
 		return QW_REAL(sigtimedwait)(set, info, wait);
 	return wait_for_signal(set, info, wait ? qw.now_ns + (uint64_t)qw_nanoseconds(wait) : QW_NEVER);

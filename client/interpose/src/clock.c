@@ -126,6 +126,8 @@ static int sleep_for(uint64_t ns, uint64_t *left_ns)
 {
 	uint64_t until = qw.now_ns + ns;
 
+	if (QW_SLEEPS_BY_TURNS)
+		return qw_sleep_until(until, left_ns);
 	qw.interrupted = false;
 	while (qw.now_ns < until) {
 		uint64_t next = qw_next_alarm() < until ? qw_next_alarm() : until;

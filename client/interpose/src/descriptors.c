@@ -244,6 +244,12 @@ void qw_listen_no_more(struct qw_object *listener)
 		qw_say_listen(listener, QW_SAID_UNLISTEN);
 }
 
+void qw_let_go(struct qw_object *object)
+{
+	if (--object->descriptors == 0)
+		end(object);
+}
+
 void qw_drop_descriptor(int descriptor)
 {
 	struct qw_object *object = qw_object_of(descriptor);
@@ -251,8 +257,7 @@ void qw_drop_descriptor(int descriptor)
 	if (!object)
 		return;
 	objects[descriptor] = NULL;
-	if (--object->descriptors == 0)
-		end(object);
+	qw_let_go(object);
 }
 
 bool qw_does_block(int descriptor)

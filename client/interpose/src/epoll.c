@@ -61,6 +61,7 @@ bool qw_has_ready(const struct qw_epoll *epoll)
 
 void qw_has_news_of(struct qw_object *object, uint32_t news)
 {
+	object->news++;
 	for (struct qw_watch *watch = object->watches; watch; watch = watch->next_of_object) {
 		if (!(watch->events & news))
 			continue;
@@ -100,7 +101,7 @@ static int ask_kernel(int descriptor, struct epoll_event *events, int most, int 
 	struct qw_epoll *epoll = qw_epoll_of(descriptor, true);
 	int found, kept = 0;
 
-	if (!epoll->has_door) {
+	if (QW_DOOR_IN_EPOLLS && !epoll->has_door) {
 		struct epoll_event door = { .events = EPOLLIN, .data.ptr = &qw };
 
 		if (QW_REAL(epoll_ctl)(descriptor, EPOLL_CTL_ADD, qw.door, &door))
@@ -314,27 +315,58 @@ static uint64_t deadline_in(int64_t wait_ns)
 	return wait_ns < 0 ? QW_NEVER : qw.now_ns + (uint64_t)wait_ns;
 }
 
+/* Whether gather() would find something. */
+static bool has_events(const void *what)
+{
+	const struct epoll_ask *ask = what;
+	const struct qw_epoll *epoll = qw_epoll_of(ask->descriptor, false);
+
+	return !epoll || qw_has_ready(epoll);
+}
+
+static nfds_t epoll_itself(const void *what, struct pollfd *to, nfds_t room)
+{
+	const struct epoll_ask *ask = what;
+	const struct qw_epoll *epoll = qw_epoll_of(ask->descriptor, false);
+
+	if (!epoll || (!epoll->has_plain && !epoll->has_nested))
+		return 0;
+	if (room > 0)
+		to[0] = (struct pollfd){ .fd = ask->descriptor, .events = POLLIN };
+	return 1;
+}
+
 static int wait_for_events(int descriptor, struct epoll_event *events, int most, int64_t wait_ns)
 {
-	struct qw_epoll *epoll = qw_epoll_of(descriptor, true);
 	struct epoll_ask ask = { .descriptor = descriptor, .most = most, .events = events };
-	uint64_t deadline = deadline_in(wait_ns);
+	struct qw_wait wait = {
+		.what = &ask, .kernel = ask_epoll, .has = has_events, .descriptors = epoll_itself
+	};
 	int found;
 
+	wait.deadline_ns = deadline_in(wait_ns);
 	qw_enter();
 	for (;;) {
+		/* Another thread may have closed it. */
+		struct qw_epoll *epoll = qw_epoll_of(descriptor, true);
+		enum qw_woken woken;
+
+		if (!epoll)
+			return -1;
 		found = gather(epoll, events, most);
 		if (found)
 			return with_plain(descriptor, epoll, events, found, most);
 		if (wait_ns == 0) {
-			/* A program that never waits is given turns all the same, everywhere after
-			 * as many looks. */
-			if (++qw.idle_waits < QW_IDLE_WAITS_MAX)
+			if (qw_may_look())
 				return ask_kernel(descriptor, events, most, 0);
 			wait_ns = -1;
-			deadline = QW_NEVER;
+			wait.deadline_ns = qw_idle_deadline();
 		}
-		switch (qw_wait_beside(deadline, ask_epoll, &ask)) {
+		woken = qw_wait_for(&wait);
+		epoll = qw_epoll_of(descriptor, true);
+		if (!epoll)
+			return -1;
+		switch (woken) {
 		case QW_WOKEN_TURN:
 			if (!(found = gather(epoll, events, most)))
 				found = ask_kernel(descriptor, events, most, 0);
@@ -358,7 +390,7 @@ static bool serves(int descriptor)
 {
 	struct qw_epoll *epoll = qw_epoll_of(descriptor, false);
 
-	return qw.on == 1 && epoll && epoll->watches;
+	return qw.on == 1 && qw_takes_part(epoll && epoll->watches);
 }
 
 /* With a signal mask for the wait only: the kernel lets in what is pending. */

@@ -1,13 +1,16 @@
 /* What the parts of the preloaded library share. The program that is served has no socket of a
- * client: what clients send comes in turns out of a ring (qw_rings.h), and what it says goes into
- * another. One thread takes turns; nothing here is locked. Descriptors that are not virtual go to
- * the C library untouched. */
+ * client: what clients send comes in turns out of a ring (qw_rings.h), and what it says goes
+ * into another. Nothing here is locked: one thread takes turns (alone/), or one at a time does
+ * (serial/), and the library is built twice. Descriptors that are not virtual go to the C
+ * library untouched. */
 #ifndef QW_INTERPOSE_H
 #define QW_INTERPOSE_H
 
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,6 +70,8 @@ struct qw_object {
 	/* How often the program has looked for something in this turn, in vain. */
 	unsigned int looks;
 	uint64_t looked_in;
+	/* How often something has become of it. */
+	uint64_t news;
 	/* Accepted and not taken yet: a listener's queue, and the next in it. */
 	struct qw_object *first_waiting, *last_waiting, *next_waiting;
 	/* In the table of connections, or of listeners. */
@@ -148,9 +153,6 @@ _Noreturn void qw_refuse(enum qw_why why, uint64_t detail);
 bool qw_is_kept(int descriptor);
 /* The program gives something else this number. */
 void qw_keep_away(int descriptor);
-/* Only one thread may use what is virtual. */
-void qw_enter(void);
-bool qw_is_serving_thread(void);
 
 /* process.c */
 void qw_forbid_children(void);
@@ -174,6 +176,8 @@ struct qw_object *qw_new_object(enum qw_object_kind kind);
 void qw_set_object(int descriptor, struct qw_object *object);
 /* The descriptor stands for nothing any more; the kernel still has it. */
 void qw_drop_descriptor(int descriptor);
+/* One descriptor fewer stands for it. */
+void qw_let_go(struct qw_object *object);
 bool qw_does_block(int descriptor);
 struct qw_object *qw_connection(uint64_t number);
 void qw_add_connection(struct qw_object *object);
@@ -205,12 +209,31 @@ void qw_has_news(struct qw_object *object);
 void qw_has_news_of(struct qw_object *object, uint32_t news);
 bool qw_has_ready(const struct qw_epoll *epoll);
 void qw_unready(struct qw_watch *watch);
-/* Waits until there is another turn, and takes it. `QW_WOKEN_LATE`: the log's time came to
- * `deadline_ns`. */
-enum qw_woken qw_wait(uint64_t deadline_ns);
-/* The same; `kernel` asks for what the kernel has of `what`: how much, or -1 if a signal has
- * come. */
-enum qw_woken qw_wait_beside(uint64_t deadline_ns, int (*kernel)(void *, int wait_ms), void *what);
+bool qw_has_turn(void);
+bool qw_go_to_turn(void);
+void qw_say_deadline(uint64_t deadline_ns);
+void qw_relax(void);
+
+/* What a thread waits for, until the log's time comes to `deadline_ns`. */
+struct qw_wait {
+	uint64_t deadline_ns;
+	void *what;
+	/* Asks for what the kernel has of it, for so long: how much, or -1 if a signal has come. */
+	int (*kernel)(void *what, int wait_ms);
+	/* Of serial/: whether something virtual is there; and the kernel's descriptors, of which
+	 * `room` are written: how many there are. */
+	bool (*has)(const void *what);
+	nfds_t (*descriptors)(const void *what, struct pollfd *to, nfds_t room);
+};
+
+/* threads.c of alone/ and serial/ */
+/* Only a thread whose turn it is may use what is virtual. */
+void qw_enter(void);
+bool qw_is_serving_thread(void);
+/* Waits until there may be something. `QW_WOKEN_LATE`: the log's time came to the deadline. */
+enum qw_woken qw_wait_for(const struct qw_wait *wait);
+/* Waits until something has become of the object. */
+enum qw_woken qw_wait(struct qw_object *object, uint64_t deadline_ns);
 
 /* How long a call waits: begins with zeros. */
 struct qw_patience {
@@ -265,5 +288,7 @@ void qw_tell_outbound(uint32_t port);
 bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length);
 void qw_of_family(struct qw_endpoint *endpoint, bool is_ipv6);
 void qw_put_address(const struct qw_endpoint *from, struct sockaddr *address, socklen_t *length);
+
+#include "order.h"
 
 #endif

@@ -17,5 +17,11 @@ pub use fit::{Unfit, fits};
 pub use program::{Program, Started};
 pub use rings::{Broken, Endpoint, Refusal, Rings, Said, Sizes, Start};
 
-/// The preloaded library.
+/// The preloaded library, of a program of which one thread serves.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libquorumwire-interpose.so"));
+
+/// Of one of which several do, one at a time.
+pub const SERIAL_LIBRARY: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/libquorumwire-interpose-serial.so"
+));

@@ -1,7 +1,6 @@
 /* poll() and select() over virtual descriptors and the kernel's. */
 #include "interpose.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,26 +107,57 @@ static int look_at_all(struct poll_ask *ask)
 	return found;
 }
 
+/* Whether look() would find something. */
+static bool has_events(const void *what)
+{
+	const struct poll_ask *ask = what;
+
+	for (nfds_t i = 0; i < ask->count; i++) {
+		const struct qw_object *object = qw_object_of(ask->wanted[i].fd);
+
+		if (object && (int)qw_events_of(object) & (ask->wanted[i].events | POLLERR | POLLHUP))
+			return true;
+	}
+	return false;
+}
+
+static nfds_t plain_ones(const void *what, struct pollfd *to, nfds_t room)
+{
+	const struct poll_ask *ask = what;
+	nfds_t found = 0;
+
+	for (nfds_t i = 0; i < ask->count; i++) {
+		if (!is_plain(ask->wanted[i].fd))
+			continue;
+		if (found < room)
+			to[found] = (struct pollfd){ .fd = ask->wanted[i].fd, .events = ask->wanted[i].events };
+		found++;
+	}
+	return found;
+}
+
 static int wait_for(struct pollfd *wanted, nfds_t count, int64_t wait_ns)
 {
 	struct poll_ask ask = { .wanted = wanted, .count = count };
-	uint64_t deadline;
+	struct qw_wait wait = {
+		.what = &ask, .kernel = ask_poll, .has = has_events, .descriptors = plain_ones
+	};
 	int found;
 
 	qw_enter();
-	deadline = wait_ns < 0 ? QW_NEVER : qw.now_ns + (uint64_t)wait_ns;
+	wait.deadline_ns = wait_ns < 0 ? QW_NEVER : qw.now_ns + (uint64_t)wait_ns;
 	for (nfds_t i = 0; i < count; i++)
 		wanted[i].revents = 0;
 	for (;;) {
 		if (look(wanted, count))
 			return look_at_all(&ask);
 		if (wait_ns == 0) {
-			if (++qw.idle_waits < QW_IDLE_WAITS_MAX)
+			if (qw_may_look())
 				return ask_poll(&ask, 0);
 			wait_ns = -1;
-			deadline = QW_NEVER;
+			wait.deadline_ns = qw_idle_deadline();
 		}
-		switch (qw_wait_beside(deadline, ask_poll, &ask)) {
+		switch (qw_wait_for(&wait)) {
 		case QW_WOKEN_TURN:
 			found = look_at_all(&ask);
 			break;
@@ -166,7 +196,7 @@ int64_t qw_nanoseconds(const struct timespec *time)
 
 QW_CALL int poll(struct pollfd *wanted, nfds_t count, int wait_ms)
 {
-	if (qw.on != 1 || !has_virtual(wanted, count))
+	if (qw.on != 1 || !qw_takes_part(has_virtual(wanted, count)))
 		return qw_slept(QW_REAL(poll)(wanted, count, wait_ms), wait_ms * 1000000LL);
 	return masked(wanted, count, (int64_t)wait_ms * 1000000, NULL);
 }
@@ -180,7 +210,7 @@ QW_CALL int __poll_chk(struct pollfd *wanted, nfds_t count, int wait_ms, size_t 
 
 QW_CALL int ppoll(struct pollfd *wanted, nfds_t count, const struct timespec *wait, const sigset_t *mask)
 {
-	if (qw.on != 1 || !has_virtual(wanted, count))
+	if (qw.on != 1 || !qw_takes_part(has_virtual(wanted, count)))
 		return qw_slept(QW_REAL(ppoll)(wanted, count, wait, mask), qw_nanoseconds(wait));
 	if (wait && !qw_is_time(wait)) {
 		errno = EINVAL;
@@ -272,7 +302,7 @@ QW_CALL int select(int limit, fd_set *in, fd_set *out, fd_set *except, struct ti
 	uint64_t until_ns = qw.now_ns + (uint64_t)wait_ns;
 	int found;
 
-	if (qw.on != 1 || !sets_have_virtual(limit, in, out, except))
+	if (qw.on != 1 || !qw_takes_part(sets_have_virtual(limit, in, out, except)))
 		return qw_slept(QW_REAL(select)(limit, in, out, except, wait), wait_ns);
 	if (wait && (wait->tv_sec < 0 || wait->tv_usec < 0)) {
 		errno = EINVAL;
@@ -287,7 +317,7 @@ QW_CALL int select(int limit, fd_set *in, fd_set *out, fd_set *except, struct ti
 QW_CALL int pselect(int limit, fd_set *in, fd_set *out, fd_set *except, const struct timespec *wait,
 		    const sigset_t *mask)
 {
-	if (qw.on != 1 || !sets_have_virtual(limit, in, out, except))
+	if (qw.on != 1 || !qw_takes_part(sets_have_virtual(limit, in, out, except)))
 		return qw_slept(QW_REAL(pselect)(limit, in, out, except, wait, mask), qw_nanoseconds(wait));
 	if (wait && !qw_is_time(wait)) {
 		errno = EINVAL;

@@ -51,6 +51,8 @@ QW_CALL int tgkill(pid_t process, pid_t thread, int signal)
 
 QW_CALL int kill(pid_t process, int signal)
 {
+	if (qw.on == 1 && process == PROCESS && qw_signals_itself(signal))
+		return 0;
 	return QW_REAL(kill)(real_of(process), signal);
 }
 

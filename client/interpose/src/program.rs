@@ -1,6 +1,6 @@
 //! How a program is started, with the library in it.
 use crate::rings::Rings;
-use crate::{LIBRARY, ffi};
+use crate::{LIBRARY, SERIAL_LIBRARY, ffi};
 use rustix::fs::{MemfdFlags, SealFlags};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -22,6 +22,8 @@ pub struct Program {
     pub folder: PathBuf,
     /// More of its environment: an environment that differs is one more thing in which replicas differ.
     pub variables: Vec<(OsString, OsString)>,
+    /// Several threads serve, one at a time.
+    pub is_serial: bool,
 }
 
 /// A program that runs. It ends with the process that started it.
@@ -32,10 +34,10 @@ pub struct Started {
     _library: OwnedFd,
 }
 
-fn library() -> io::Result<OwnedFd> {
+fn library(is_serial: bool) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = rustix::fs::memfd_create("libquorumwire-interpose.so", flags)?;
-    let mut left = LIBRARY;
+    let mut left = if is_serial { SERIAL_LIBRARY } else { LIBRARY };
     while !left.is_empty() {
         left = &left[rustix::io::write(&file, left)?..];
     }
@@ -47,7 +49,7 @@ fn library() -> io::Result<OwnedFd> {
 impl Program {
     /// Starts it.
     pub fn start(&self, rings: &Rings) -> io::Result<Started> {
-        let library = library()?;
+        let library = library(self.is_serial)?;
         let [memory, door, replica_door] = rings.inherited();
         let kept: [BorrowedFd<'_>; 4] = [memory, door, replica_door, library.as_fd()];
         // As long everywhere: the environment lies on the stack, whose places programs see.
@@ -81,6 +83,7 @@ impl Program {
             arguments: Vec::new(),
             folder: folder.to_owned(),
             variables: Vec::new(),
+            is_serial: false,
         }
     }
 }

@@ -150,6 +150,8 @@ void qw_deliver(int number, int code, union sigval value)
 	struct sigaction action;
 	sigset_t all, before;
 
+	if (qw_leaves_signal(number, code, value))
+		return;
 	sigaction(number, NULL, &action);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

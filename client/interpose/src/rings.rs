@@ -2,16 +2,17 @@
 use crate::ffi::Memory;
 use crate::layout::{
     ACCEPT_BYTES, CONTROL_DEADLINE_NS_AT, CONTROL_DETAIL_AT, CONTROL_GIVEN_BYTES_AT,
-    CONTROL_GIVEN_HEAD_AT, CONTROL_GIVEN_TAIL_AT, CONTROL_KEY_AT, CONTROL_LOST_DATAGRAMS_AT,
-    CONTROL_MAGIC_AT, CONTROL_OUTBOUND_AT, CONTROL_OUTBOUND_PORT_AT, CONTROL_PROGRAM_SLEEPS_AT,
-    CONTROL_REPLICA_SLEEPS_AT, CONTROL_SAID_BYTES_AT, CONTROL_SAID_HEAD_AT, CONTROL_SAID_TAIL_AT,
-    CONTROL_START_LOG_TIME_NS_AT, CONTROL_START_WALL_NS_AT, CONTROL_STEP_NS_AT,
-    CONTROL_TURN_DONE_AT, CONTROL_UNREAD_BYTES_AT, CONTROL_VERSION_AT, CONTROL_WHY_AT,
-    ENDPOINT_BYTES, GIVEN_ACCEPT, GIVEN_DATA, GIVEN_DATAGRAM, GIVEN_END, GIVEN_PAD, GIVEN_RESET,
-    GIVEN_SIGNAL, GIVEN_TURN, LISTEN_BYTES, PAGE_BYTES, RECORD_BYTES, RECORD_BYTES_MAX,
-    RINGS_MAGIC, RINGS_VERSION, SAID_CLOSE, SAID_DATA, SAID_DATAGRAM, SAID_LISTEN, SAID_PAD,
-    SAID_SHUT, SAID_UNLISTEN, TURN_BYTES, WHY_BROKEN_RING, WHY_CALL, WHY_CHILDREN, WHY_INHERITED,
-    WHY_NONE, WHY_OUT_OF_MEMORY, WHY_SECOND_READER,
+    CONTROL_GIVEN_HEAD_AT, CONTROL_GIVEN_TAIL_AT, CONTROL_HOLDER_AT, CONTROL_KEY_AT,
+    CONTROL_LOST_DATAGRAMS_AT, CONTROL_MAGIC_AT, CONTROL_OUTBOUND_AT, CONTROL_OUTBOUND_PORT_AT,
+    CONTROL_PROGRAM_SLEEPS_AT, CONTROL_REPLICA_SLEEPS_AT, CONTROL_SAID_BYTES_AT,
+    CONTROL_SAID_HEAD_AT, CONTROL_SAID_TAIL_AT, CONTROL_START_LOG_TIME_NS_AT,
+    CONTROL_START_WALL_NS_AT, CONTROL_STEP_NS_AT, CONTROL_TURN_DONE_AT, CONTROL_UNREAD_BYTES_AT,
+    CONTROL_VERSION_AT, CONTROL_WHY_AT, ENDPOINT_BYTES, GIVEN_ACCEPT, GIVEN_DATA, GIVEN_DATAGRAM,
+    GIVEN_END, GIVEN_PAD, GIVEN_RESET, GIVEN_SIGNAL, GIVEN_TURN, LISTEN_BYTES, PAGE_BYTES,
+    RECORD_BYTES, RECORD_BYTES_MAX, RINGS_MAGIC, RINGS_VERSION, SAID_CLOSE, SAID_DATA,
+    SAID_DATAGRAM, SAID_LISTEN, SAID_PAD, SAID_SHUT, SAID_UNLISTEN, TURN_BYTES, WHY_BROKEN_RING,
+    WHY_CALL, WHY_CHILDREN, WHY_INHERITED, WHY_NONE, WHY_OUT_OF_MEMORY, WHY_SECOND_READER,
+    WHY_STRANGER,
 };
 use quorumwire_replay::TurnEvent;
 use rustix::event::EventfdFlags;
@@ -127,7 +128,7 @@ pub enum Said<'a> {
 pub enum Refusal {
     /// Two threads.
     #[error(
-        "a second thread (number {0}) reads clients' connections: start the program with one such thread"
+        "a second thread (number {0}) reads clients' connections: start the program with one such thread, or say --serial"
     )]
     SecondReader(u64),
     /// A child.
@@ -147,6 +148,11 @@ pub enum Refusal {
     /// Memory.
     #[error("there is no memory for what its clients have sent")]
     OutOfMemory,
+    /// A thread that the library has not made.
+    #[error(
+        "a thread (number {0}) takes part that pthread_create() has not made, or a signal's handler does while its thread waits: their turns have no order"
+    )]
+    Stranger(u64),
     /// A newer library.
     #[error("reason {0} is not known here")]
     Unknown(u32),
@@ -453,6 +459,18 @@ impl Rings {
         self.memory.load(CONTROL_TURN_DONE_AT)
     }
 
+    /// Whether it has taken a turn.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.memory.load(CONTROL_GIVEN_TAIL_AT) > 0
+    }
+
+    /// The kernel's number of the thread whose turn it is, of a program of which several serve.
+    #[must_use]
+    pub fn holder(&self) -> u32 {
+        self.memory.load_half(CONTROL_HOLDER_AT)
+    }
+
     /// The log's time at which a wait of the program's ends, in nanoseconds; none: it waits for clients only.
     #[must_use]
     pub fn deadline_ns(&self) -> Option<u64> {
@@ -493,6 +511,7 @@ impl Rings {
             WHY_CALL => Refusal::Call(detail),
             WHY_BROKEN_RING => Refusal::BrokenRing(detail),
             WHY_OUT_OF_MEMORY => Refusal::OutOfMemory,
+            WHY_STRANGER => Refusal::Stranger(detail),
             unknown => Refusal::Unknown(unknown),
         })
     }

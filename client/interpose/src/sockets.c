@@ -252,8 +252,11 @@ QW_CALL int accept4(int descriptor, struct sockaddr *address, socklen_t *length,
 {
 	struct qw_object *listener = qw_object_of(descriptor);
 
-	if (!qw_is_socket(listener))
+	if (!qw_is_socket(listener)) {
+		if (!qw_await_descriptor(descriptor, POLLIN))
+			return -1;
 		return QW_REAL(accept4)(descriptor, address, length, flags);
+	}
 	return accept_virtual(descriptor, listener, address, length, flags);
 }
 
@@ -261,8 +264,11 @@ QW_CALL int accept(int descriptor, struct sockaddr *address, socklen_t *length)
 {
 	struct qw_object *listener = qw_object_of(descriptor);
 
-	if (!qw_is_socket(listener))
+	if (!qw_is_socket(listener)) {
+		if (!qw_await_descriptor(descriptor, POLLIN))
+			return -1;
 		return QW_REAL(accept)(descriptor, address, length);
+	}
 	return accept_virtual(descriptor, listener, address, length, 0);
 }
 

@@ -47,6 +47,7 @@ static void in_child(void)
 {
 	if (qw.on == 1)
 		qw.on = 2;
+	qw_end_threads();
 }
 
 static bool is_ring_size(uint64_t bytes)
@@ -146,30 +147,10 @@ void qw_start(void)
 	qw.on = 1;
 	/* What the kernel drew for the program: the C library has used it, programs look at it. */
 	qw_chance((void *)getauxval(AT_RANDOM), 16);
+	qw_begin_threads();
 }
 
 __attribute__((constructor)) static void begin(void)
 {
 	qw_start();
-}
-
-/* Before a thread serves, the first one does: what it reads of clocks and chance is the same
- * everywhere. */
-bool qw_is_serving_thread(void)
-{
-	int serving = qw.thread ? qw.thread : qw.process;
-
-	return (int)syscall(SYS_gettid) == serving;
-}
-
-void qw_enter(void)
-{
-	int thread = (int)syscall(SYS_gettid);
-
-	if (qw.on == 2)
-		qw_refuse(QW_WHY_INHERITED, (uint64_t)thread);
-	if (!qw.thread)
-		qw.thread = thread;
-	if (qw.thread != thread)
-		qw_refuse(QW_WHY_SECOND_READER, (uint64_t)thread);
 }

@@ -176,8 +176,11 @@ QW_CALL ssize_t read(int descriptor, void *bytes, size_t count)
 	struct qw_object *object = qw_object_of(descriptor);
 	struct iovec part = { bytes, count };
 
-	if (!object)
+	if (!object) {
+		if (!qw_await_descriptor(descriptor, POLLIN))
+			return -1;
 		return QW_REAL(read)(descriptor, bytes, count);
+	}
 	if (count == 0 && qw_is_socket(object))
 		return 0;
 	return read_parts(descriptor, object, &part, 1, 0);
@@ -187,8 +190,11 @@ QW_CALL ssize_t readv(int descriptor, const struct iovec *parts, int count)
 {
 	struct qw_object *object = qw_object_of(descriptor);
 
-	if (!object)
+	if (!object) {
+		if (!qw_await_descriptor(descriptor, POLLIN))
+			return -1;
 		return QW_REAL(readv)(descriptor, parts, count);
+	}
 	if (count < 0 || count > PARTS_MAX)
 		return fail(EINVAL);
 	if (room_of(parts, count) == 0 && qw_is_socket(object))
@@ -214,8 +220,11 @@ QW_CALL ssize_t recv(int descriptor, void *bytes, size_t count, int flags)
 	struct qw_object *object = qw_object_of(descriptor);
 	struct iovec part = { bytes, count };
 
-	if (!qw_is_socket(object))
+	if (!qw_is_socket(object)) {
+		if (!qw_await_descriptor(descriptor, POLLIN))
+			return -1;
 		return QW_REAL(recv)(descriptor, bytes, count, flags);
+	}
 	return read_parts(descriptor, object, &part, 1, flags);
 }
 
@@ -224,8 +233,11 @@ QW_CALL ssize_t recvmsg(int descriptor, struct msghdr *message, int flags)
 	struct qw_object *object = qw_object_of(descriptor);
 	ssize_t result;
 
-	if (!qw_is_socket(object))
+	if (!qw_is_socket(object)) {
+		if (!qw_await_descriptor(descriptor, POLLIN))
+			return -1;
 		return QW_REAL(recvmsg)(descriptor, message, flags);
+	}
 	if (message->msg_iovlen > PARTS_MAX)
 		return fail(EMSGSIZE);
 	if (object->kind == QW_DATAGRAMS)
@@ -269,8 +281,11 @@ QW_CALL ssize_t recvfrom(int descriptor, void *bytes, size_t count, int flags, s
 	struct msghdr message = { .msg_name = address, .msg_iov = &part, .msg_iovlen = 1 };
 	ssize_t result;
 
-	if (!qw_is_socket(object))
+	if (!qw_is_socket(object)) {
+		if (!qw_await_descriptor(descriptor, POLLIN))
+			return -1;
 		return QW_REAL(recvfrom)(descriptor, bytes, count, flags, address, length);
+	}
 	message.msg_namelen = address && length ? *length : 0;
 	result = recvmsg(descriptor, &message, flags);
 	if (result >= 0 && address && length)
@@ -436,8 +451,11 @@ QW_CALL ssize_t writev(int descriptor, const struct iovec *parts, int count)
 	struct qw_object *object = qw_object_of(descriptor);
 	struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)count };
 
-	if (!object)
+	if (!object) {
+		if (!qw_await_descriptor(descriptor, POLLOUT))
+			return -1;
 		return QW_REAL(writev)(descriptor, parts, count);
+	}
 	if (count < 0 || count > PARTS_MAX)
 		return fail(EINVAL);
 	return write_message(object, &message, 0);
@@ -480,8 +498,11 @@ QW_CALL ssize_t write(int descriptor, const void *bytes, size_t count)
 {
 	struct iovec part = { (void *)(uintptr_t)bytes, count };
 
-	if (!qw_object_of(descriptor))
+	if (!qw_object_of(descriptor)) {
+		if (!qw_await_descriptor(descriptor, POLLOUT))
+			return -1;
 		return QW_REAL(write)(descriptor, bytes, count);
+	}
 	return writev(descriptor, &part, 1);
 }
 

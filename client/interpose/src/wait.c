@@ -1,21 +1,13 @@
-/* How the program waits: it is given one turn after the other. Time-outs end by the log's time. The
- * kernel's own events, such as signals, pipes and other sockets, are looked at where no client has
- * anything, and move no turn. */
+/* What the program waits for: it is given one turn after the other. Time-outs end by the log's
+ * time. Which thread waits how is said in alone/ and in serial/. */
 #include "interpose.h"
 
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-static bool has_turn(void)
+bool qw_has_turn(void)
 {
 	return __atomic_load_n(&qw.control->given_head, __ATOMIC_SEQ_CST) != qw.given_at;
 }
 
-static void relax(void)
+void qw_relax(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
@@ -59,7 +51,7 @@ uint32_t qw_events_of(const struct qw_object *object)
 }
 
 /* The log's time at which the program is to go on, also without a client. */
-static void say_deadline(uint64_t deadline_ns)
+void qw_say_deadline(uint64_t deadline_ns)
 {
 	uint64_t timer = qw_next_timer(), signal = qw_next_alarm();
 
@@ -71,7 +63,8 @@ static void say_deadline(uint64_t deadline_ns)
 	__atomic_store_n(&qw.control->turn_done, qw.turn, __ATOMIC_SEQ_CST);
 }
 
-static bool take_turn(void)
+/* Takes the next turn; false: there is none. */
+bool qw_go_to_turn(void)
 {
 	if (!qw_take_turn())
 		return false;
@@ -79,65 +72,6 @@ static bool take_turn(void)
 	qw_look_at_timers();
 	qw_look_at_alarms();
 	return true;
-}
-
-static enum qw_woken woken_by_turn(uint64_t deadline_ns)
-{
-	if (qw.interrupted) {
-		errno = EINTR;
-		return QW_WOKEN_SIGNAL;
-	}
-	return qw.now_ns >= deadline_ns ? QW_WOKEN_LATE : QW_WOKEN_TURN;
-}
-
-/* As qw_wait(); what the kernel has meanwhile is asked of `kernel`: whether there is something, or
- * a signal has come. */
-enum qw_woken qw_wait_beside(uint64_t deadline_ns, int (*kernel)(void *, int wait_ms), void *what)
-{
-	qw.interrupted = qw.restarts = false;
-	say_deadline(deadline_ns);
-	if (qw.now_ns >= deadline_ns)
-		return QW_WOKEN_LATE;
-	for (;;) {
-		int found;
-
-		for (int spin = 0; spin < QW_SPINS_MAX; spin++) {
-			if (take_turn())
-				return woken_by_turn(deadline_ns);
-			relax();
-		}
-		__atomic_store_n(&qw.control->program_sleeps, 1, __ATOMIC_SEQ_CST);
-		if (has_turn()) {
-			__atomic_store_n(&qw.control->program_sleeps, 0, __ATOMIC_SEQ_CST);
-			continue;
-		}
-		qw_ring_replica();
-		found = kernel(what, -1);
-		__atomic_store_n(&qw.control->program_sleeps, 0, __ATOMIC_SEQ_CST);
-		if (found == 0)
-			continue;
-		/* It waits no longer. */
-		__atomic_store_n(&qw.control->deadline_ns, QW_NEVER, __ATOMIC_RELAXED);
-		return found < 0 ? QW_WOKEN_SIGNAL : QW_WOKEN_KERNEL;
-	}
-}
-
-static int only_door(void *unused, int wait_ms)
-{
-	struct pollfd door = { .fd = qw.door, .events = POLLIN };
-	uint64_t count;
-
-	(void)unused;
-	if (QW_REAL(poll)(&door, 1, wait_ms) < 0)
-		return -1;
-	if (door.revents && syscall(SYS_read, qw.door, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		return -1;
-	return 0;
-}
-
-enum qw_woken qw_wait(uint64_t deadline_ns)
-{
-	return qw_wait_beside(deadline_ns, only_door, NULL);
 }
 
 /* By how much the log's time may go on while a program asks again and again. */
@@ -163,7 +97,7 @@ static bool looks_too_often(struct qw_object *object)
 	if (++object->looks < QW_IDLE_WAITS_MAX)
 		return false;
 	object->looks = 0;
-	qw_wait(qw.now_ns + IDLE_NS);
+	qw_wait(object, qw.now_ns + IDLE_NS);
 	return true;
 }
 
@@ -195,7 +129,7 @@ bool qw_look_again(int descriptor, struct qw_object *object, bool may_wait, stru
 	}
 	if (!patience->deadline_ns)
 		patience->deadline_ns = deadline_of(descriptor);
-	switch (qw_wait(patience->deadline_ns)) {
+	switch (qw_wait(object, patience->deadline_ns)) {
 	case QW_WOKEN_LATE:
 		patience->over = EAGAIN;
 		break;

@@ -63,6 +63,9 @@ pub const WHY_CALL: u32 = 4;
 pub const WHY_BROKEN_RING: u32 = 5;
 /// Why a program may not go on. There is no memory for what clients have sent.
 pub const WHY_OUT_OF_MEMORY: u32 = 6;
+/// Why a program may not go on. A thread takes part whose turn is not ordered, with `--serial`;
+/// `detail` is its number, or 0.
+pub const WHY_STRANGER: u32 = 7;
 
 /// Bytes of `endpoint`.
 pub const ENDPOINT_BYTES: usize = 20;
@@ -139,8 +142,8 @@ pub const CONTROL_RESERVED2_AT: usize = 136;
 pub const CONTROL_GIVEN_TAIL_AT: usize = 192;
 /// Where `program_sleeps` stands in `control`.
 pub const CONTROL_PROGRAM_SLEEPS_AT: usize = 200;
-/// Where `reserved3` stands in `control`.
-pub const CONTROL_RESERVED3_AT: usize = 204;
+/// Where `holder` stands in `control`.
+pub const CONTROL_HOLDER_AT: usize = 204;
 /// Where `turn_done` stands in `control`.
 pub const CONTROL_TURN_DONE_AT: usize = 208;
 /// Where `deadline_ns` stands in `control`.

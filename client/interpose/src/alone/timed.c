@@ -1,5 +1,5 @@
 /* Waits for other threads that end at a time. The program reads that off the log's clock; the
- * kernel knows only its own. */
+ * kernel knows only its own. In serial/ such waits are the library's. */
 #include "interpose.h"
 
 #include <dlfcn.h>

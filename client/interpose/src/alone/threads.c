@@ -1,0 +1,87 @@
+/* One thread takes turns; a second one that would is refused. The kernel's own events, such as
+ * signals, pipes and other sockets, are looked at where no client has anything, and move no
+ * turn. */
+#include "interpose.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Before a thread serves, the first one does: what it reads of clocks and chance is the same
+ * everywhere. */
+bool qw_is_serving_thread(void)
+{
+	int serving = qw.thread ? qw.thread : qw.process;
+
+	return (int)syscall(SYS_gettid) == serving;
+}
+
+void qw_enter(void)
+{
+	int thread = (int)syscall(SYS_gettid);
+
+	if (qw.on == 2)
+		qw_refuse(QW_WHY_INHERITED, (uint64_t)thread);
+	if (!qw.thread)
+		qw.thread = thread;
+	if (qw.thread != thread)
+		qw_refuse(QW_WHY_SECOND_READER, (uint64_t)thread);
+}
+
+static enum qw_woken woken_by_turn(uint64_t deadline_ns)
+{
+	if (qw.interrupted) {
+		errno = EINTR;
+		return QW_WOKEN_SIGNAL;
+	}
+	return qw.now_ns >= deadline_ns ? QW_WOKEN_LATE : QW_WOKEN_TURN;
+}
+
+enum qw_woken qw_wait_for(const struct qw_wait *wait)
+{
+	qw.interrupted = qw.restarts = false;
+	qw_say_deadline(wait->deadline_ns);
+	if (qw.now_ns >= wait->deadline_ns)
+		return QW_WOKEN_LATE;
+	for (;;) {
+		int found;
+
+		for (int spin = 0; spin < QW_SPINS_MAX; spin++) {
+			if (qw_go_to_turn())
+				return woken_by_turn(wait->deadline_ns);
+			qw_relax();
+		}
+		__atomic_store_n(&qw.control->program_sleeps, 1, __ATOMIC_SEQ_CST);
+		if (qw_has_turn()) {
+			__atomic_store_n(&qw.control->program_sleeps, 0, __ATOMIC_SEQ_CST);
+			continue;
+		}
+		qw_ring_replica();
+		found = wait->kernel(wait->what, -1);
+		__atomic_store_n(&qw.control->program_sleeps, 0, __ATOMIC_SEQ_CST);
+		if (found == 0)
+			continue;
+		/* It waits no longer. */
+		__atomic_store_n(&qw.control->deadline_ns, QW_NEVER, __ATOMIC_RELAXED);
+		return found < 0 ? QW_WOKEN_SIGNAL : QW_WOKEN_KERNEL;
+	}
+}
+
+static int only_door(void *unused, int wait_ms)
+{
+	struct pollfd door = { .fd = qw.door, .events = POLLIN };
+	uint64_t count;
+
+	(void)unused;
+	if (QW_REAL(poll)(&door, 1, wait_ms) < 0)
+		return -1;
+	if (door.revents && syscall(SYS_read, qw.door, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		return -1;
+	return 0;
+}
+
+enum qw_woken qw_wait(struct qw_object *object, uint64_t deadline_ns)
+{
+	struct qw_wait wait = { .deadline_ns = deadline_ns, .what = object, .kernel = only_door };
+
+	return qw_wait_for(&wait);
+}
