@@ -101,6 +101,8 @@ pub struct ServedOptions {
     pub unchecked_output: bool,
     /// Commands of its clients to whose answers that applies in any case.
     pub unchecked_commands: &'static [&'static str],
+    /// Several of its threads serve, one at a time; a turn may last so long. None: one does.
+    pub serial_turn_max: Option<Duration>,
 }
 
 /// What a program is called in its cluster's name, whichever it is.

@@ -10,6 +10,7 @@ use quorumwire_ops::http::Http;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Runs a server that knows nothing of this as one of several equal replicas: each has the same input, which
 /// is the log, and answers the clients that come to it. Its clients connect to any replica, at the port where
@@ -53,6 +54,14 @@ pub struct Arguments {
     /// each by right. Give it to all replicas or to none
     #[arg(long)]
     unchecked_output: bool,
+    /// Serve a program of which several threads serve clients: one goes at a time, in an order that is the
+    /// same on all replicas [default for memcached and slapd]
+    #[arg(long)]
+    serial: bool,
+    /// With `--serial`, how long a turn may last: a thread that has not come back to wait by then ends its
+    /// replica
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    serial_turn_s: u64,
     /// Say whether the program can be served, and where it listens: its file is looked at, and it is started
     /// without clients, saves itself if it can, and begins from that. Nothing else is done
     #[arg(long)]
@@ -129,6 +138,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         published: arguments.publish.iter().copied().collect(),
         unchecked_output: arguments.unchecked_output,
         unchecked_commands: profile.unchecked_commands,
+        serial_turn_max: (arguments.serial || profile.is_serial)
+            .then_some(Duration::from_secs(arguments.serial_turn_s)),
     };
     if arguments.check {
         return check(&served);

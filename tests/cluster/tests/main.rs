@@ -44,6 +44,7 @@ mod served_datagrams;
 mod served_outputs;
 mod served_profiles;
 mod served_programs;
+mod served_threads;
 mod served_tls;
 mod slow_followers;
 mod standstill;

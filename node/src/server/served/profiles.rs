@@ -1,4 +1,5 @@
-//! What is known of programs that are served: how they save themselves, and in what they differ by right.
+//! What is known of programs that are served: how they save themselves, in what they differ by right, and
+//! whether several threads serve.
 use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -12,6 +13,8 @@ pub struct Profile {
     pub save_signal: Option<u8>,
     /// Commands of its clients that each replica answers differently.
     pub unchecked_commands: &'static [&'static str],
+    /// Several of its threads serve clients.
+    pub is_serial: bool,
 }
 
 /// What Redis says of its process: memory, descriptors, how long something took, and where its files are.
@@ -29,6 +32,18 @@ pub fn profile_of(file: &OsStr) -> Profile {
             arguments: ["--shutdown-on-sigterm", "save"].map(Into::into).to_vec(),
             save_signal: Some(number_of(Signal::TERM)),
             unchecked_commands: UNCHECKED_OF_REDIS,
+            ..Profile::default()
+        },
+        // One thread accepts, and others read, with `-t 1`, too. Its threads in the background are ordered as
+        // well, so no option is needed to make them alike. It says how long the processor worked for it.
+        Some("memcached") => Profile {
+            unchecked_commands: &["STATS"],
+            is_serial: true,
+            ..Profile::default()
+        },
+        Some("slapd") => Profile {
+            is_serial: true,
+            ..Profile::default()
         },
         Some(_) | None => Profile::default(),
     }

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use quorumwire_interfaces::LogTime;
 use quorumwire_interpose::{Program, Rings, Sizes, Start, Started};
 use quorumwire_replay::{self as replay, Beginning, Turn, TurnEvent};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
@@ -17,12 +18,15 @@ pub const STEP_NS: u64 = 1000;
 const MILLISECOND_NS: u64 = 1_000_000;
 /// How long a program may take to save itself and end.
 const SAVE_TIME_MAX: Duration = Duration::from_mins(10);
+/// How long one of which several threads serve may take to begin.
+const SERIAL_BEGIN_MAX: Duration = Duration::from_mins(10);
 
 /// What is started, once the log says so.
 pub struct Serving {
     program: Program,
     /// The replica's folder.
     place: PathBuf,
+    serial_turn_max: Option<Duration>,
     running: Option<Running>,
     /// What is done meanwhile.
     meanwhile: Option<Meanwhile>,
@@ -68,6 +72,16 @@ pub struct Running {
     pub rings: Rings,
     started: Started,
     file: String,
+    /// The last turn that it was given.
+    given: u64,
+    serial: Option<SerialTurns>,
+}
+
+/// Of a program of which several threads serve.
+struct SerialTurns {
+    turn_max: Duration,
+    /// The last turn that was done, and when that was seen first or nothing was to be done.
+    done: (u64, Instant),
 }
 
 impl Serving {
@@ -77,9 +91,11 @@ impl Serving {
         let place = std::path::absolute(place)?;
         let mut program = Program::of(file, &place.join(folder));
         program.arguments = arguments.to_vec();
+        program.is_serial = options.serial_turn_max.is_some();
         Ok(Self {
             program,
             place,
+            serial_turn_max: options.serial_turn_max,
             running: None,
             meanwhile: None,
             last: Given::default(),
@@ -117,6 +133,11 @@ impl Serving {
             rings,
             started,
             file,
+            given: 0,
+            serial: self.serial_turn_max.map(|turn_max| SerialTurns {
+                turn_max,
+                done: (0, Instant::now()),
+            }),
         })
     }
 
@@ -240,7 +261,38 @@ impl Running {
         if let Some(status) = self.started.child.try_wait()? {
             anyhow::bail!("{file} has ended ({status}) in or after turn {turn}");
         }
-        Ok(())
+        self.check_serial(turn)
+    }
+
+    /// Whether its threads come back to wait: one that does not would keep all others from their turns.
+    fn check_serial(&mut self, done: u64) -> anyhow::Result<()> {
+        let Some(serial) = &mut self.serial else {
+            return Ok(());
+        };
+        let has_begun = self.rings.has_begun();
+        if done != serial.done.0 || done == self.given {
+            serial.done = (done, Instant::now());
+            return Ok(());
+        }
+        let most = if has_begun {
+            serial.turn_max
+        } else {
+            serial.turn_max.max(SERIAL_BEGIN_MAX)
+        };
+        if serial.done.1.elapsed() < most {
+            return Ok(());
+        }
+        let thread = self.rings.holder();
+        let path = format!("/proc/{}/task/{thread}/comm", self.started.child.id());
+        let name = fs::read_to_string(path).unwrap_or_default();
+        anyhow::bail!(
+            "{}: a turn behind turn {done} has not ended in {} s: thread {thread} ({}) has not come back to wait. \
+             It waits for something that --serial does not serve, or computes for longer than --serial-turn-s; \
+             this replica would diverge",
+            self.file,
+            most.as_secs(),
+            name.trim_end()
+        )
     }
 
     fn give(&mut self, turn: Given, events: &[TurnEvent<'_>]) -> anyhow::Result<()> {
@@ -250,6 +302,7 @@ impl Running {
             wall_ns,
         } = turn;
         let is_given = self.rings.give(number, log_time_ns, wall_ns, events);
+        self.given = number;
         anyhow::ensure!(is_given, "turn {number} does not fit the program's ring");
         Ok(())
     }

@@ -54,6 +54,7 @@ pub fn try_program(served: &ServedOptions) -> anyhow::Result<Tried> {
     let folder = tempfile::tempdir().context("a folder to try the program in")?;
     let mut program = Program::of(file, folder.path());
     program.arguments = arguments.to_vec();
+    program.is_serial = served.serial_turn_max.is_some();
     let mut trial = Trial::start(&program)?;
     let tried = trial.until_it_listens()?;
     if let Some(signal) = served.save_signal {

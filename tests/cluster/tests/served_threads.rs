@@ -1,0 +1,356 @@
+//! Programs of which several threads serve, served by `quorumwire run --serial`: the real memcached and the
+//! real slapd, and one of which a thread does not come back.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run, run_started};
+
+const MEMCACHED: [&str; 9] = [
+    "memcached",
+    "-u",
+    "root",
+    "-t",
+    "4",
+    "-p",
+    "6379",
+    "-l",
+    "0.0.0.0",
+];
+const PATIENCE: Duration = Duration::from_secs(20);
+const CLIENTS_OF_EACH: u64 = 8;
+/// What clients get answered before the next thing happens.
+const ANSWERS: u64 = 200;
+const KEYS: u64 = 20;
+const LOAD_TIME_MAX: Duration = Duration::from_mins(1);
+
+struct Connection(BufReader<TcpStream>);
+
+impl Connection {
+    fn to(address: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self(BufReader::new(stream)))
+    }
+
+    fn say(&mut self, text: &str) -> Result<()> {
+        Ok(self.0.get_mut().write_all(text.as_bytes())?)
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        ensure!(self.0.read_line(&mut line)? > 0, "the connection has ended");
+        Ok(line)
+    }
+
+    /// Its version and value, if it is there.
+    fn gets(&mut self, key: &str) -> Result<Option<(String, String)>> {
+        self.say(&format!("gets {key}\r\n"))?;
+        let head = self.line()?;
+        if head == "END\r\n" {
+            return Ok(None);
+        }
+        let version = head.split_whitespace().nth(4).context("a version")?;
+        let value = self.line()?.trim_end().to_owned();
+        ensure!(self.line()? == "END\r\n", "one value");
+        Ok(Some((version.to_owned(), value)))
+    }
+}
+
+/// What a client was told, and whether its connection has ended.
+#[derive(Default)]
+struct Told {
+    appended: Vec<(u64, String)>,
+    is_cut: bool,
+}
+
+/// One round of requests whose order all clients make, in one piece, and one that depends on what was read.
+fn round(connection: &mut Connection, number: u64, value: &str) -> Result<()> {
+    let (key, length) = (number % KEYS, value.len());
+    connection.say(&format!(
+        "append a{key} 0 0 {length}\r\n{value}\r\nprepend p{key} 0 0 {length}\r\n{value}\r\n\
+         incr n{key} 3\r\nset t{key} 0 1 {length}\r\n{value}\r\n"
+    ))?;
+    for answer in ["STORED", "STORED", "", "STORED"] {
+        let line = connection.line()?;
+        ensure!(line.starts_with(answer), "{answer}: {line}");
+    }
+    if let Some((version, _)) = connection.gets(&format!("c{key}"))? {
+        connection.say(&format!("cas c{key} 0 0 {length} {version}\r\n{value}\r\n"))?;
+        let line = connection.line()?;
+        ensure!(
+            ["STORED\r\n", "EXISTS\r\n"].contains(&&*line),
+            "cas: {line}"
+        );
+    }
+    Ok(())
+}
+
+fn load(address: SocketAddr, name: &str, stop: &AtomicBool, answered: &AtomicU64) -> Result<Told> {
+    let mut connection = Connection::to(address)?;
+    let mut told = Told::default();
+    for number in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let value = format!("<{name}.{number}>");
+        if round(&mut connection, number, &value).is_err() {
+            told.is_cut = true;
+            break;
+        }
+        told.appended.push((number % KEYS, value));
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(told)
+}
+
+/// All that it holds, versions, too, but for what ends by itself.
+fn items(address: SocketAddr) -> Result<Vec<Option<(String, String)>>> {
+    let mut connection = Connection::to(address)?;
+    let keys = ["a", "p", "n", "c"]
+        .into_iter()
+        .flat_map(|kind| (0..KEYS).map(move |key| format!("{kind}{key}")));
+    keys.map(|key| connection.gets(&key)).collect()
+}
+
+/// All programs have the same; what clients were told is in it, once.
+fn compare(cluster: &Cluster<'_>, ids: &[u16], told: &[Told]) -> Result<()> {
+    let first = items(cluster.redis(*ids.first().context("a replica")?))?;
+    for id in ids {
+        let items = items(cluster.redis(*id))?;
+        ensure!(
+            items == first,
+            "replica {id}: {items:?}, and another: {first:?}"
+        );
+    }
+    for (key, value) in told.iter().flat_map(|it| &it.appended) {
+        let item = first.get(usize::try_from(*key)?);
+        let text = &item.and_then(Option::as_ref).context("a value")?.1;
+        let times = text.matches(value.as_str()).count();
+        ensure!(
+            times == 1,
+            "{value} was acknowledged, and is there {times} times"
+        );
+    }
+    Ok(())
+}
+
+fn programs_are_there(cluster: &Cluster<'_>, ids: &[u16]) -> Result<()> {
+    cluster.wait_for("programs", || {
+        let answers = |id: &u16| -> Result<String> {
+            let mut connection = Connection::to(cluster.redis(*id))?;
+            connection.say("version\r\n")?;
+            connection.line()
+        };
+        Ok(ids.iter().all(|id| answers(id).is_ok()))
+    })
+}
+
+#[test]
+fn a_memcached_with_four_threads_is_equal_everywhere_and_survives_its_leader() {
+    let plan = Plan {
+        serves: MEMCACHED.to_vec(),
+        switches: vec!["serial"],
+        ..Plan::new(3, Durability::Sync)
+    };
+    run_started(plan, |cluster| {
+        programs_are_there(cluster, &[0, 1, 2])?;
+        let leader = cluster.wait_for_leader()?;
+        let mut first = Connection::to(cluster.redis(leader))?;
+        for key in 0..KEYS {
+            for kind in ["a", "p", "n", "c"] {
+                first.say(&format!("set {kind}{key} 0 0 1\r\n0\r\n"))?;
+                ensure!(first.line()? == "STORED\r\n");
+            }
+        }
+        let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+        let addresses: Vec<_> = (0..3).map(|id| (id, cluster.redis(id))).collect();
+        let told: Vec<(u16, Told)> = thread::scope(|scope| {
+            let mut workers = Vec::new();
+            for (id, address) in addresses {
+                for client in 0..CLIENTS_OF_EACH {
+                    let (stop, answered) = (&stop, &answered);
+                    let name = format!("{id}-{client}");
+                    let work = move || load(address, &name, stop, answered);
+                    workers.push((id, scope.spawn(work)));
+                }
+            }
+            let happened = kill_and_go_on(cluster, leader, &answered);
+            stop.store(true, Ordering::Relaxed);
+            let told = workers
+                .into_iter()
+                .map(|(id, it)| Ok((id, it.join().expect("a client")?)));
+            let told: Result<_> = told.collect();
+            happened.and(told)
+        })?;
+        for (id, told) in &told {
+            ensure!(told.is_cut == (*id == leader), "a client of replica {id}");
+        }
+        let told: Vec<_> = told.into_iter().map(|(_, told)| told).collect();
+        let others: Vec<_> = (0..3).filter(|id| *id != leader).collect();
+        compare(cluster, &others, &told)?;
+        // The one that was killed has nothing but the log: its program does all of it again.
+        cluster.start(leader)?;
+        programs_are_there(cluster, &[leader])?;
+        compare(cluster, &[0, 1, 2], &told)
+    });
+}
+
+fn kill_and_go_on(cluster: &mut Cluster<'_>, leader: u16, answered: &AtomicU64) -> Result<()> {
+    let go_on = |cluster: &Cluster<'_>, when: &str| {
+        let before = answered.load(Ordering::Relaxed);
+        cluster.wait_for(&format!("clients go on {when}"), || {
+            Ok(answered.load(Ordering::Relaxed) >= before + ANSWERS)
+        })
+    };
+    go_on(cluster, "with all replicas")?;
+    cluster.kill(leader)?;
+    go_on(cluster, "without one")
+}
+
+/// A server whose threads can get lost.
+fn compiled(program: &Path) -> Result<&'static str> {
+    let source = "../../client/interpose/tests/programs/pool.c";
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let mut compiler = Command::new("cc");
+    compiler.args(["-pthread", "-o"]).args([program, &source]);
+    ensure!(compiler.status()?.success(), "it does not compile");
+    Ok(String::leak(program.display().to_string()))
+}
+
+#[test]
+fn a_thread_that_does_not_come_back_ends_its_replica_with_its_name() {
+    let plan = Plan {
+        switches: vec!["serial"],
+        options: vec![("publish", "7000=0.0.0.0:6379"), ("serial-turn-s", "1")],
+        ..Plan::new(3, Durability::Sync)
+    };
+    run(plan, |cluster| {
+        let program = compiled(&cluster.scratch_file("pool"))?;
+        cluster.plan().serves = vec![program, "eventfd"];
+        cluster.start_all()?;
+        cluster.wait_for("an answer", || {
+            let answer = || -> Result<String> {
+                let mut connection = Connection::to(cluster.redis(0))?;
+                connection.say("hello")?;
+                connection.line()
+            };
+            Ok(answer().is_ok())
+        })?;
+        let mut connection = Connection::to(cluster.redis(0))?;
+        connection.say("lost")?;
+        // The same everywhere: it does not help to ask another replica.
+        for id in 0..3 {
+            let status = cluster.wait_for_exit(id)?;
+            ensure!(!status.success(), "replica {id}: {status}");
+            let log = cluster.log(id);
+            let is_named = log.contains("(worker) has not come back to wait");
+            ensure!(is_named, "replica {id} does not say why it ends: {log}");
+        }
+        Ok(())
+    });
+}
+
+/// With a pool of eight threads, to which its listener hands work by a condition variable.
+const SLAPD: &str = "\
+include /etc/ldap/schema/core.schema
+modulepath /usr/lib/ldap
+moduleload back_mdb
+threads 8
+database mdb
+suffix dc=x
+rootdn cn=admin,dc=x
+rootpw secret
+directory .
+";
+const LDAP_CLIENTS: u16 = 6;
+const LDAP_ENTRIES: u16 = 30;
+
+/// Adds entries, and says of those that all clients add something to who came when.
+fn changes(client: u16) -> String {
+    let of_each = |number| {
+        format!(
+            "dn: cn={client}-{number},dc=x\nchangetype: add\nobjectClass: person\ncn: {client}-{number}\nsn: x\n\n\
+             dn: dc=x\nchangetype: modify\nadd: description\ndescription: {client}.{number}\n-\n\
+             replace: l\nl: {client}.{number}\n\n"
+        )
+    };
+    let each: Vec<String> = (0..LDAP_ENTRIES).map(of_each).collect();
+    each.concat()
+}
+
+/// Identifiers and times of entries are drawn by the program, and must be equal, too.
+#[test]
+fn a_slapd_with_a_pool_of_threads_is_equal_everywhere() {
+    let plan = Plan {
+        switches: vec!["serial"],
+        ..Plan::new(3, Durability::Sync)
+    };
+    run(plan, |cluster| {
+        let file = |name: &str, text: &str| -> Result<String> {
+            let path = cluster.scratch_file(name);
+            fs::write(&path, text)?;
+            Ok(path.display().to_string())
+        };
+        let configuration = file("slapd.conf", SLAPD)?;
+        let base = "dn: dc=x\nobjectClass: dcObject\nobjectClass: organization\ndc: x\no: x\n";
+        let base = file("base.ldif", base)?;
+        let changes: Result<Vec<_>> = (0..LDAP_CLIENTS)
+            .map(|client| file(&format!("{client}.ldif"), &changes(client)))
+            .collect();
+        let listens = "ldap://0.0.0.0:6379";
+        cluster.plan().serves = vec!["/usr/sbin/slapd", "-h", listens, "-d", "0", "-f"];
+        cluster.plan().serves.push(configuration.leak());
+        cluster.start_all()?;
+        let words = |cluster: &Cluster<'_>, id: u16, more: &[&str]| -> Vec<String> {
+            let server = format!("ldap://{}", cluster.redis(id));
+            let who = ["-x", "-D", "cn=admin,dc=x", "-w", "secret", "-H", &server];
+            who.iter().chain(more).map(ToString::to_string).collect()
+        };
+        let ask = |cluster: &Cluster<'_>, program: &str, id: u16, more: &[&str]| {
+            let words = words(cluster, id, more);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            cluster.run_program(program, &words)
+        };
+        cluster.wait_for("three programs", || {
+            let answers = |id| ask(cluster, "ldapwhoami", id, &[]).is_ok_and(|it| it.success);
+            Ok((0..3).all(answers))
+        })?;
+        let added = ask(cluster, "ldapadd", 0, &["-f", &base])?;
+        ensure!(added.success, "{}", added.stderr);
+        let mut loads = Vec::new();
+        for (id, file) in (0..3).cycle().zip(changes?) {
+            let standard = [Stdio::null(), Stdio::null(), Stdio::inherit()];
+            let words = words(cluster, id, &["-f", &file]);
+            loads.push(cluster.start_beside(Path::new("ldapmodify"), &words, standard)?);
+        }
+        for mut load in loads {
+            ensure!(
+                load.wait(LOAD_TIME_MAX)?.success(),
+                "a client was refused something"
+            );
+        }
+        let mut dumps = BTreeSet::new();
+        for id in 0..3 {
+            let dump = ask(cluster, "ldapsearch", id, &["-LLL", "-b", "dc=x", "*", "+"])?;
+            ensure!(dump.success, "{}", dump.stderr);
+            let entries = dump.stdout.matches("entryUUID:").count();
+            ensure!(
+                entries == usize::from(LDAP_CLIENTS * LDAP_ENTRIES) + 1,
+                "{entries} entries"
+            );
+            dumps.insert(dump.stdout);
+        }
+        ensure!(dumps.len() == 1, "programs differ: {dumps:#?}");
+        Ok(())
+    });
+}
