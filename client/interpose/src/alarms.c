@@ -163,6 +163,10 @@ QW_CALL int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer
 
 	if (!is_ours() || !is_signal || !is_served_clock(clock))
 		return QW_REAL(timer_create)(clock, event, timer);
+	if (event && event->sigev_notify != SIGEV_NONE && (event->sigev_signo < 1 || event->sigev_signo > SIGRTMAX)) {
+		errno = EINVAL;
+		return -1;
+	}
 	while (place < ALARMS_MAX && alarms[place].is_used)
 		place++;
 	if (place == ALARMS_MAX) {

@@ -262,7 +262,7 @@ fn threads_wait_for_each_other_as_they_do_without_it() {
         ("locks", "m1 u1 m2 u2 m3 u3 last met j1 j2 j3 ."),
         ("conditions", "there late 1 1 1 in time."),
         ("errors", "1 1 1 1 1 0."),
-        ("ends", "cleaned 1 1 0 1 1."),
+        ("ends", "cleaned 1 1 0 1 1 1."),
         ("outside", "sent 0 1."),
     ] {
         locks.ask(1, what.as_bytes());

@@ -71,8 +71,11 @@ QW_CALL int pthread_tryjoin_np(pthread_t handle, void **result)
 QW_CALL int pthread_timedjoin_np(pthread_t handle, void **result, const struct timespec *until)
 {
 	struct qw_thread *thread = qw_holds_token() ? qw_thread_of(handle) : NULL;
-	uint64_t at = (uint64_t)until->tv_sec * 1000000000 + (uint64_t)until->tv_nsec;
+	uint64_t at;
 
+	if (!until)
+		return pthread_join(handle, result);
+	at = (uint64_t)until->tv_sec * 1000000000 + (uint64_t)until->tv_nsec;
 	if (!thread || thread == qw_self || thread->is_detached)
 		return QW_REAL(pthread_timedjoin_np)(handle, result, until);
 	return join(thread, result, at > qw.wall_ahead_ns ? at - qw.wall_ahead_ns : 0);

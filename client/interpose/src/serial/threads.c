@@ -136,8 +136,7 @@ static int ask_kernel(int wait_ms)
 			rest->count = rest->wait->descriptors(rest->wait->what, NULL, 0);
 		count += rest->count;
 	}
-	if (count == 1 && wait_ms == 0)
-		return 0;
+	/* Also where nothing is asked: when that first is so hangs on real time. */
 	if (count > room) {
 		free(asked);
 		room = count * 2;
@@ -145,6 +144,8 @@ static int ask_kernel(int wait_ms)
 		if (!asked)
 			qw_refuse(QW_WHY_OUT_OF_MEMORY, 0);
 	}
+	if (count == 1 && wait_ms == 0)
+		return 0;
 	asked[0] = (struct pollfd){ .fd = qw.door, .events = POLLIN };
 	for (struct qw_thread *thread = first_thread; thread; thread = thread->next) {
 		struct qw_rest *rest = rest_of(thread);
@@ -271,11 +272,14 @@ static void pass_on(void)
 
 /* --- resting */
 
+/* The signals of a set of 64 bits. The last one there is goes to the kernel. */
+#define SIGNALS_KEPT_MAX 63
+
 /* What the log or another thread has sent, as by qw_deliver(). */
 static struct {
 	int code;
 	union sigval value;
-} sent[64];
+} sent[SIGNALS_KEPT_MAX + 1];
 
 static void deliver(struct qw_thread *self)
 {
@@ -286,7 +290,7 @@ static void deliver(struct qw_thread *self)
 	qw.interrupted = false;
 	self->signals = self->process_signals = 0;
 	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
-	for (int signal = 1; signal < 64; signal++) {
+	for (int signal = 1; signal <= SIGNALS_KEPT_MAX; signal++) {
 		if (own & 1ULL << signal)
 			qw_deliver(signal, SI_TKILL, (union sigval){ 0 });
 		if (!(process & 1ULL << signal))
@@ -419,7 +423,11 @@ enum qw_woken qw_wait_for(const struct qw_wait *wait)
 {
 	struct qw_rest rest = { .deadline_ns = wait->deadline_ns, .wait = wait, .is_interruptible = true };
 
-	return qw_rest(&rest);
+	enum qw_woken woken = qw_rest(&rest);
+
+	if (woken == QW_WOKEN_SIGNAL)
+		errno = EINTR;
+	return woken;
 }
 
 struct news_of {
@@ -542,7 +550,7 @@ bool qw_leaves_signal(int number, int code, union sigval value)
 {
 	if (is_delivering || (qw_self == &main_thread && !main_thread.rest))
 		return false;
-	if (!send_to_first(number, code, value))
+	if (number > SIGNALS_KEPT_MAX || !send_to_first(number, code, value))
 		syscall(SYS_kill, qw.process, number);
 	return true;
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -223,6 +224,19 @@ static void *is_interrupted(void *unused)
 	return unused;
 }
 
+static void *is_interrupted_in_epoll(void *unused)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll = epoll_create1(0);
+
+	epoll_ctl(epoll, EPOLL_CTL_ADD, wait_ends[0], &event);
+	errno = EAGAIN;
+	if (epoll_wait(epoll, &event, 1, -1) < 0)
+		note(" %d", errno == EINTR);
+	close(epoll);
+	return unused;
+}
+
 static void ends(void)
 {
 	struct sigaction action = { .sa_handler = handler };
@@ -248,6 +262,10 @@ static void ends(void)
 	pthread_kill(thread, SIGUSR1);
 	pthread_join(thread, NULL);
 	note(" %d", is_handled == SIGUSR1);
+	pthread_create(&thread, NULL, is_interrupted_in_epoll, NULL);
+	usleep(1000);
+	pthread_kill(thread, SIGUSR1);
+	pthread_join(thread, NULL);
 	close(wait_ends[0]);
 	close(wait_ends[1]);
 }
