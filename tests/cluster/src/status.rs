@@ -50,6 +50,8 @@ pub struct Status {
     pub last_index: u64,
     /// The last index its state machine has applied.
     pub applied_index: u64,
+    /// The last index that is on its disk.
+    pub persisted_index: u64,
     /// The index of its newest snapshot, 0 if it has none.
     pub snapshot_index: u64,
     /// The first index its log still has.

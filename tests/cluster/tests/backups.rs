@@ -214,7 +214,11 @@ fn a_survivor_alone_becomes_a_cluster_that_the_old_replicas_are_no_part_of() {
         for number in 0..100 {
             cluster.put(&format!("key-{number}"), &number.to_string())?;
         }
-        cluster.wait_for_equal(&[0, 1, 2])?;
+        let equal = cluster.wait_for_equal(&[0, 1, 2])?;
+        // What it has applied may be on the disks of the two others only.
+        cluster.wait_for("the survivor to have all on its disk", || {
+            Ok(cluster.status(1)?.persisted_index >= equal.applied_index)
+        })?;
         let dir = cluster.dir(1);
         let recover = ["recover", "--force-new-cluster", "--dir", text(&dir)?];
         let running = cluster.try_command(&recover)?;
