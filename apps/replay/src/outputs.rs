@@ -217,8 +217,13 @@ impl Outputs {
 
     /// What one has said counts no more.
     fn unhear(&mut self, who: Reporter) {
-        for votes in self.compared.values_mut() {
+        let mut unsaid = Vec::new();
+        for (place, votes) in &mut self.compared {
             votes.each.retain(|(it, _)| *it != who);
+            unsaid.extend(votes.each.is_empty().then_some(*place));
+        }
+        for place in unsaid {
+            self.drop(place);
         }
         let compared = &self.compared;
         let is_disputed = |place: &Place| compared.get(place).is_some_and(|it| !it.are_equal());

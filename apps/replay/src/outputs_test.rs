@@ -64,6 +64,7 @@ fn whoever_says_something_else_than_most_voters_is_outvoted() {
         ([(1, 1), (0, 9), (2, 1)], 0),
     ] {
         let mut outputs = Outputs::default();
+        outputs.report(of(wrong), 3, &[window(1, 9)]); // nobody else has said anything there
         said(&mut outputs, &order);
         let verdict = outputs.next_verdict((of(0), &voters(3)), is_early);
         let expected = Verdict {

@@ -9,14 +9,15 @@ use super::unchecked::Unchecked;
 use crc64fast::Digest;
 use quorumwire_control::Now;
 use quorumwire_interfaces::counters;
-use quorumwire_replay::{Compared, Turn, TurnEvent, WINDOW_BYTES, WINDOWS_MAX, Window};
-use std::collections::{BTreeMap, VecDeque};
+use quorumwire_replay::{Compared, EVENTS_MAX, Turn, TurnEvent, WINDOW_BYTES, WINDOWS_MAX, Window};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// All datagrams stand in one line, each behind where it goes, as if they were said to this connection. None
-/// of a client has this number.
-const DATAGRAMS: u64 = 0;
+/// All datagrams stand in one line, each behind where it goes, as if they were said to a connection that was
+/// accepted at this place of the turn in which the program begins. No client's has such a number.
+const DATAGRAMS_PLACE: u64 = 0xffff;
+const _: () = assert!(EVENTS_MAX < 0xffff, "places are below");
 /// Windows end with each of these, also of a connection that says little.
 const PERIOD_MS: u64 = 10_000;
 /// Windows are reported this often, or when there are many.
@@ -110,6 +111,8 @@ pub struct Checker {
     unchecked: Unchecked,
     marks: VecDeque<(u64, Mark)>,
     open: BTreeMap<u64, Open>,
+    /// As what datagrams are compared: a program that begins anew begins another line of them.
+    datagrams: u64,
     /// Which period the last turn was in.
     period: Option<u64>,
     ended: VecDeque<Window>,
@@ -128,6 +131,7 @@ impl Checker {
             unchecked,
             marks: VecDeque::new(),
             open: BTreeMap::new(),
+            datagrams: DATAGRAMS_PLACE,
             period: None,
             ended: VecDeque::new(),
             first_turn: 0,
@@ -143,14 +147,15 @@ impl Checker {
 
     // What the program is given.
 
-    /// The program begins: no connection is open.
-    pub fn begin(&mut self) {
+    /// The program begins behind this turn: no connection is open.
+    pub fn begin(&mut self, turn: u64) {
+        self.datagrams = (turn << 16) | DATAGRAMS_PLACE;
         self.unchecked.begin();
         self.marks.clear();
         self.open.clear();
         self.period = None;
         if self.is_on {
-            self.open.insert(DATAGRAMS, Open::new());
+            self.open.insert(self.datagrams, Open::new());
         }
     }
 
@@ -164,11 +169,22 @@ impl Checker {
         if before.is_some_and(|it| it != period) {
             self.marks.push_back((turn.number, Mark::Period));
         }
+        // Who has asked in this turn, and who of them for something else since: answers are told apart by
+        // turns only, so nothing that they are told in this one is compared.
+        let (mut asked, mut until_next) = (BTreeSet::new(), BTreeSet::new());
         for event in turn.events {
             let mark = match *event {
                 TurnEvent::Accept { connection, .. } => Some(Mark::Accept(connection)),
                 TurnEvent::Data { connection, bytes } => {
                     let changes = self.unchecked.sent(connection, bytes);
+                    if changes == Some(true) {
+                        asked.insert(connection);
+                        until_next.remove(&connection);
+                    }
+                    if changes == Some(false) && asked.contains(&connection) {
+                        until_next.insert(connection);
+                        continue;
+                    }
                     changes.map(|is_left_out| Mark::LeavesOut(connection, is_left_out))
                 }
                 TurnEvent::Reset { connection } => {
@@ -179,6 +195,8 @@ impl Checker {
             };
             self.marks.extend(mark.map(|mark| (turn.number, mark)));
         }
+        let is_over = |connection| (turn.number + 1, Mark::LeavesOut(connection, false));
+        self.marks.extend(until_next.into_iter().map(is_over));
     }
 
     /// Behind this turn it is told to save itself.
@@ -219,8 +237,8 @@ impl Checker {
     pub fn sent(&mut self, turn: u64, (to, from): (SocketAddr, SocketAddr), bytes: &[u8]) {
         if self.is_on {
             let head = format!("{from} {to} {}\n", bytes.len());
-            self.said(turn, DATAGRAMS, head.as_bytes());
-            self.said(turn, DATAGRAMS, bytes);
+            self.said(turn, self.datagrams, head.as_bytes());
+            self.said(turn, self.datagrams, bytes);
         }
     }
 

@@ -51,7 +51,7 @@ fn ended(checker: &Checker) -> Vec<(u64, u64, u16, u64)> {
 /// One of a program that was asked something in turn 1.
 fn begun() -> Checker {
     let mut checker = checker();
-    checker.begin();
+    checker.begin(0);
     give(&mut checker, 1, &[accept(ONE), accept(TWO)]);
     checker
 }
@@ -144,7 +144,7 @@ fn of_what_says_little_a_window_ends_with_the_logs_time() {
     checker.closed(5, ONE);
     assert_eq!(ended(&checker)[1..], [(ONE, 7, 2, 5)]);
     // A program that begins anew begins a period, too.
-    checker.begin();
+    checker.begin(0);
     give_at(&mut checker, 6, 25_000, &[accept(ONE)]);
     checker.said(6, ONE, b"j");
     checker.done(6);
@@ -172,6 +172,28 @@ fn what_is_asked_for_and_differs_is_in_no_window() {
     assert_eq!(checker.counters().bytes_left_out, 13);
 }
 
+/// What a client sends in a pipeline comes in several pieces, of which a turn may have more than one.
+#[test]
+fn who_asks_for_something_else_in_the_same_turn_is_not_compared_before_the_next() {
+    let mut checker = begun();
+    let data = |bytes: &'static str| TurnEvent::Data {
+        connection: ONE,
+        bytes: bytes.as_bytes(),
+    };
+    give(&mut checker, 2, &[data("INFO\r\n"), data("GET\r\n")]);
+    give(&mut checker, 3, &[data("GET\r\n")]);
+    let asks_again = [data("INFO\r\n"), data("GET\r\n"), data("INFO\r\n")];
+    give(&mut checker, 4, &asks_again);
+    give(&mut checker, 5, &[]);
+    checker.said(2, ONE, b"used_memory:1 value");
+    checker.said(3, ONE, b"value");
+    checker.said(4, ONE, b"used_memory:1 value used_memory:2");
+    checker.said(5, ONE, b"the rest of it");
+    checker.closed(6, ONE);
+    assert_eq!(ended(&checker), [(ONE, 0, 5, 6)]);
+    assert_eq!(checker.ended[0].sum, sum(b"value"));
+}
+
 #[test]
 fn at_a_cut_all_that_was_open_is_compared_and_what_the_saving_says_is_not() {
     let mut checker = begun();
@@ -183,7 +205,7 @@ fn at_a_cut_all_that_was_open_is_compared_and_what_the_saving_says_is_not() {
     checker.said(2, ONE, b"late");
     checker.done(u64::MAX);
     assert_eq!(ended(&checker), [(ONE, 0, 4, 2), (TWO, 0, 0, 2)]);
-    checker.begin();
+    checker.begin(0);
     give(&mut checker, 3, &[accept(3 << 16)]);
     checker.said(3, 3 << 16, b"abc");
     checker.closed(3, 3 << 16);
@@ -191,7 +213,7 @@ fn at_a_cut_all_that_was_open_is_compared_and_what_the_saving_says_is_not() {
     // One that is killed, as a snapshot came, has compared nothing of what was open.
     give(&mut checker, 4, &[accept(4 << 16)]);
     checker.said(4, 4 << 16, b"abc");
-    checker.begin();
+    checker.begin(0);
     checker.done(u64::MAX);
     assert!(
         checker.open.len() == 1 && checker.ended.len() == 3,
@@ -206,7 +228,7 @@ fn at_a_cut_all_that_was_open_is_compared_and_what_the_saving_says_is_not() {
         }],
     );
     checker.saves(5);
-    checker.begin();
+    checker.begin(0);
     give(&mut checker, 6, &[accept(6 << 16)]);
     checker.sent(6, (address(1), address(1)), b"x");
     checker.said(6, 6 << 16, &[0; WINDOW_BYTES]);
@@ -226,7 +248,7 @@ fn half_a_command_is_none_of_a_later_connection() {
         };
         give(&mut checker, 2, &[data(&b"IN"[..])]);
         if begins {
-            checker.begin();
+            checker.begin(0);
         } else {
             give(&mut checker, 3, &[TurnEvent::Reset { connection: ONE }]);
         }
@@ -256,11 +278,18 @@ fn datagrams_are_compared_with_where_they_go() {
         let [window] = checker.ended.iter().collect::<Vec<_>>()[..] else {
             panic!("one");
         };
-        assert_eq!((window.connection, window.first_byte), (DATAGRAMS, 0));
+        assert_eq!((window.connection, window.first_byte), (DATAGRAMS_PLACE, 0));
         window.sum
     });
     assert!(sums[1..4].iter().all(|it| *it != sums[0]));
     assert_eq!(sums[4], sums[0]);
+    // A program that begins anew begins another line, which is not compared with the one before.
+    let mut checker = begun();
+    checker.begin(7);
+    checker.sent(8, (address(1), address(1)), b"x");
+    checker.saves(8);
+    checker.done(8);
+    assert_eq!(checker.ended[0].connection, (7 << 16) | DATAGRAMS_PLACE);
     // Where one ends and the next begins is seen.
     let [one, two] = [&["ab", "c"], &["a", "bc"]].map(|texts| {
         let mut checker = begun();
@@ -287,7 +316,7 @@ fn one_that_is_off_keeps_nothing() {
     checker.saves(3);
     checker.said(1, ONE, &[0; 5000]);
     checker.closed(1, ONE);
-    checker.begin();
+    checker.begin(0);
     checker.sent(1, (address(1), address(1)), &[0; 5000]);
     assert!(checker.marks.is_empty() && checker.open.is_empty() && checker.ended.is_empty());
     assert_eq!(checker.next_report(later(1000)), None);

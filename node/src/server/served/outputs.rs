@@ -5,7 +5,7 @@ use super::super::given_up::give_up;
 use super::{OUTPUTS, Served, Server, VERDICT};
 use crate::report::{OutputDifference, Report};
 use quorumwire_control::Now;
-use quorumwire_interfaces::Incarnation;
+use quorumwire_interfaces::{Incarnation, ReplicaId};
 use quorumwire_replay::{Command, Judgement, Place, Reporter, Verdict};
 use quorumwire_wire::{MemberRole, Membership};
 use std::collections::BTreeMap;
@@ -60,6 +60,24 @@ fn voters(membership: &Membership) -> Vec<Reporter> {
         life: it.incarnation.0,
     });
     voters.collect()
+}
+
+/// What may be said of it now. Whoever is outvoted ends, and comes back with nothing: if those who are heard
+/// besides are no majority, they could neither go on without it nor take it in. Then people are told, once.
+fn bearable(
+    mut verdict: Verdict,
+    voters: &[Reporter],
+    is_heard: impl Fn(u16) -> bool,
+    is_judged: impl Fn(Reporter) -> bool,
+) -> Option<Verdict> {
+    let who = verdict.reporter;
+    let stay = voters.iter().filter(|it| it.replica != who.replica);
+    let stay = stay.filter(|it| is_heard(it.replica)).count();
+    if verdict.judgement == Judgement::Outvoted && 2 * stay <= voters.len() {
+        verdict.judgement = Judgement::Undecided;
+        return (!is_judged(who)).then_some(verdict);
+    }
+    Some(verdict)
 }
 
 /// What people are shown.
@@ -189,7 +207,10 @@ impl Server {
         let voters = voters(self.core.group.replica.membership());
         let is_overdue = |place| comparison.is_overdue(place, now);
         let verdict = outputs.next_verdict((reporter, &voters), is_overdue);
-        if let Some(verdict) = verdict {
+        let connected = &self.core.group.peers.connected;
+        let is_heard = |id: u16| id == reporter.replica || connected.contains_key(&ReplicaId(id));
+        let is_judged = |who| outputs.verdicts().any(|it| it.reporter == who);
+        if let Some(verdict) = verdict.and_then(|it| bearable(it, &voters, is_heard, is_judged)) {
             let judges = self.propose(VERDICT, &Command::Verdict(verdict).encode());
             self.core.service.comparison.judges = judges;
         }
@@ -249,6 +270,37 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorumwire_replay::Window;
+
+    #[test]
+    fn nobody_is_outvoted_without_whom_the_others_could_not_go_on() {
+        let voters = [1, 2, 3].map(|replica| Reporter { replica, life: 7 });
+        let window = |sum| Window {
+            connection: 1,
+            first_byte: 0,
+            bytes: 1,
+            turn: 1,
+            sum,
+        };
+        let verdict = Verdict {
+            judgement: Judgement::Outvoted,
+            reporter: voters[2],
+            window: window(1),
+            others: window(2),
+        };
+        let told = Verdict {
+            judgement: Judgement::Undecided,
+            ..verdict
+        };
+        assert_eq!(
+            bearable(verdict, &voters, |_| true, |_| true),
+            Some(verdict)
+        );
+        let is_heard = |id| id != 2;
+        assert_eq!(bearable(verdict, &voters, is_heard, |_| false), Some(told));
+        assert_eq!(bearable(verdict, &voters, is_heard, |_| true), None);
+        assert_eq!(bearable(told, &voters, is_heard, |_| false), Some(told));
+    }
 
     #[test]
     fn what_replicas_differ_in_is_overdue_after_a_while() {

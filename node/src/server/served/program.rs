@@ -358,7 +358,7 @@ impl replay::Program for Serving {
             key,
         };
         self.running = None; // it is killed
-        self.checker.begin();
+        self.checker.begin(turn);
         let folder = self.program.folder.clone();
         let begun = if let Some(saved) = saved.cloned() {
             elsewhere("unpack-program", move || saved.unpack(&folder)).map(|result| {

@@ -4,7 +4,7 @@ use quorumwire_interfaces::LogTime;
 use quorumwire_replay::{self as replay, Beginning, Turn};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ impl Read for FromStart<'_> {
 impl SavedFolder {
     /// All that lies in `from`, in a file that lies in `folder`.
     pub fn pack(from: &Path, folder: &Path) -> anyhow::Result<Self> {
+        remove_sockets(from).with_context(|| format!("removing sockets in {}", from.display()))?;
         let file = tempfile::tempfile_in(folder).context("a file for what the program saved")?;
         let mut archive = tar::Builder::new(BufWriter::with_capacity(COPIED_BYTES, file));
         archive.mode(tar::HeaderMode::Deterministic);
@@ -115,6 +116,20 @@ pub fn has_saved(program: &str, status: ExitStatus, folder: &Path) -> anyhow::Re
     Ok(())
 }
 
+/// A socket of a program that has ended is nothing, and cannot be packed.
+fn remove_sockets(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            remove_sockets(&entry.path())?;
+        } else if kind.is_socket() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Makes a folder with nothing in it.
 pub fn empty(folder: &Path) -> anyhow::Result<()> {
     if folder.exists() {
@@ -127,6 +142,7 @@ pub fn empty(folder: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use quorumwire_replay::Saved as _;
+    use std::os::unix::net::UnixListener;
 
     #[test]
     fn a_folder_is_what_it_was() {
@@ -135,6 +151,7 @@ mod tests {
         fs::create_dir(from.path().join("more")).unwrap();
         fs::write(from.path().join("more/file"), "text").unwrap();
         fs::write(to.path().join("stale"), "").unwrap();
+        UnixListener::bind(from.path().join("more/socket")).unwrap();
         let saved = SavedFolder::pack(from.path(), kept.path()).unwrap();
         let (mut first, mut second) = (Vec::new(), Vec::new());
         saved.write(&mut first).unwrap();
@@ -145,7 +162,7 @@ mod tests {
         let text = |name| fs::read(to.path().join(name)).unwrap();
         assert_eq!(text("dump"), vec![7; 3 * COPIED_BYTES]);
         assert_eq!(text("more/file"), b"text");
-        assert!(!to.path().join("stale").exists());
+        assert!(!to.path().join("stale").exists() && !to.path().join("more/socket").exists());
         assert_eq!(
             fs::read_dir(kept.path()).unwrap().count(),
             0,
