@@ -266,7 +266,7 @@ mod tests {
         let address = answering(
             200,
             r#"{"id":1,"cluster":"c","group":0,"role":"joining","term":3,"leader":null,
-            "commit_index":5,"last_index":6,"applied_index":4,"snapshot_index":2,"first_index":3,
+            "commit_index":5,"last_index":6,"applied_index":4,"persisted_index":6,"snapshot_index":2,"first_index":3,
             "durability":"memory","plane":"none","quorum":"majority","incarnation":"0a",
             "lease":false,
             "members":[{"id":2,"incarnation":"01","voter":true,"peer":"10.0.0.1:1"},
