@@ -1,140 +1,14 @@
 //! Real servers, served: what clients send comes through the rings, and nothing else does.
-use quorumwire_interpose::{Program, Refusal, Rings, Said, Sizes, Start, Started};
+mod harness;
+
+use harness::{PATIENCE, Served, compiled};
+use quorumwire_interpose::Refusal;
 use quorumwire_replay::TurnEvent;
-use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(20);
-const MILLISECOND: u64 = 1_000_000;
-
-/// A program that is served, and its clients.
-struct Served {
-    rings: Rings,
-    started: Started,
-    turn: u64,
-    log_time_ns: u64,
-    listens: Vec<SocketAddr>,
-    said: BTreeMap<u64, Vec<u8>>,
-    closed: Vec<u64>,
-    datagrams: Vec<(SocketAddr, String)>,
-    _folder: tempfile::TempDir,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.started.child.kill().ok();
-        self.started.child.wait().ok();
-    }
-}
-
-impl Served {
-    fn start(file: &str, arguments: &[&str]) -> Self {
-        let start = Start {
-            log_time_ns: 1_000_000 * MILLISECOND,
-            wall_ns: 1_700_000_000_000 * MILLISECOND,
-            step_ns: 1000,
-            key: [7; 32],
-        };
-        let sizes = Sizes {
-            given: 2 << 20,
-            said: 1 << 20,
-        };
-        let rings = Rings::new(sizes, &start).expect("memory");
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut program = Program::of(file, folder.path());
-        program.arguments = arguments.iter().map(Into::into).collect();
-        let started = program.start(&rings).expect("it starts");
-        Self {
-            rings,
-            started,
-            turn: 0,
-            log_time_ns: start.log_time_ns,
-            listens: Vec::new(),
-            said: BTreeMap::new(),
-            closed: Vec::new(),
-            datagrams: Vec::new(),
-            _folder: folder,
-        }
-    }
-
-    /// Takes in what it says, until something is there.
-    fn until(&mut self, what: &str, is_there: impl Fn(&Self) -> bool) {
-        let end = Instant::now() + PATIENCE;
-        while !is_there(self) {
-            assert!(
-                Instant::now() < end,
-                "waited in vain for {what}: {:?}",
-                self.said
-            );
-            if let Some(why) = self.rings.refusal() {
-                panic!("{why}");
-            }
-            let ended = self.started.child.try_wait().expect("it is ours");
-            assert!(ended.is_none(), "it has ended: {ended:?}");
-            while let Some((_, said)) = self.rings.take().expect("sense") {
-                match said {
-                    Said::Data { connection, bytes } => {
-                        self.said
-                            .entry(connection)
-                            .or_default()
-                            .extend_from_slice(bytes);
-                    }
-                    Said::Listen { at, .. } => self.listens.push(at),
-                    Said::Close { connection } => self.closed.push(connection),
-                    Said::Datagram { peer, bytes, .. } => {
-                        let text = String::from_utf8_lossy(bytes).into_owned();
-                        self.datagrams.push((peer, text));
-                    }
-                    Said::Shut { .. } | Said::Unlisten { .. } => {}
-                }
-            }
-            std::thread::yield_now();
-        }
-    }
-
-    fn give(&mut self, events: &[TurnEvent<'_>]) {
-        self.turn += 1;
-        self.log_time_ns += 10 * MILLISECOND;
-        let wall_ns = self.log_time_ns + 1_699_000_000_000 * MILLISECOND;
-        assert!(
-            self.rings
-                .give(self.turn, self.log_time_ns, wall_ns, events)
-        );
-    }
-
-    fn connect(&mut self, connection: u64, port: u16) {
-        let peer = format!("127.0.0.1:{}", 40_000 + connection)
-            .parse()
-            .expect("an address");
-        let own = format!("127.0.0.1:{port}").parse().expect("an address");
-        self.give(&[TurnEvent::Accept {
-            connection,
-            peer,
-            own,
-        }]);
-    }
-
-    fn ask(&mut self, connection: u64, bytes: &[u8]) {
-        self.give(&[TurnEvent::Data { connection, bytes }]);
-    }
-
-    fn answer(&mut self, connection: u64, answer: &str) {
-        let bytes = answer.len();
-        let has = |it: &Self| {
-            it.said
-                .get(&connection)
-                .is_some_and(|said| said.len() >= bytes)
-        };
-        self.until(answer, has);
-        let said = self.said.remove(&connection).expect("it is there");
-        assert_eq!(String::from_utf8_lossy(&said), answer);
-    }
-}
+use std::time::Instant;
 
 #[test]
 fn redis_is_served() {
@@ -156,26 +30,6 @@ fn redis_is_served() {
     redis.answer(2, "$-1\r\n:1\r\n");
     redis.give(&[TurnEvent::End { connection: 1 }]);
     redis.until("its end", |it| it.closed.contains(&1));
-}
-
-/// One of the programs of this folder, compiled.
-fn compiled(folder: &Path, name: &str) -> String {
-    let program = folder.join(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
-    let status = Command::new("cc")
-        .args([
-            "-std=gnu11",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-pthread",
-            "-o",
-        ])
-        .args([&program, &source])
-        .status()
-        .expect("a C compiler");
-    assert!(status.success(), "{name} does not compile");
-    program.to_string_lossy().into_owned()
 }
 
 const CHILDREN: [&str; 8] = [
