@@ -16,6 +16,7 @@ pub mod open_files;
 pub mod plan;
 pub mod process;
 pub mod redis_client;
+pub mod served;
 pub mod slowness;
 pub mod status;
 pub mod switches;

@@ -4,18 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
-
-const REDIS: [&str; 9] = [
-    "redis-server",
-    "--port",
-    "6379",
-    "--save",
-    "",
-    "--protected-mode",
-    "no",
-    "--enable-debug-command",
-    "yes",
-];
+use quorumwire_cluster_tests::served::{REDIS, three};
 
 fn text(path: &Path) -> Result<&str> {
     path.to_str().context("a path of a test is UTF-8")
@@ -48,10 +37,7 @@ fn digest(cluster: &Cluster<'_>) -> Result<String> {
 
 #[test]
 fn a_backup_of_a_program_becomes_another_cluster_of_it() {
-    let plan = Plan {
-        serves: REDIS.to_vec(),
-        ..Plan::new(3, Durability::Sync)
-    };
+    let plan = three(&REDIS);
     run_started(plan, |cluster| {
         wait_for_programs(cluster)?;
         for number in 0..20 {

@@ -7,18 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::served::REDIS;
 
-const REDIS: [&str; 9] = [
-    "redis-server",
-    "--port",
-    "6379",
-    "--save",
-    "",
-    "--protected-mode",
-    "no",
-    "--enable-debug-command",
-    "yes",
-];
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECTIONS: u64 = 5000;
 /// At once, of each of those who open and close them.

@@ -8,48 +8,16 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::cluster::{Cluster, Plan, run_started};
+use quorumwire_cluster_tests::served::{REDIS, connect, three, wait_for_redis};
 use quorumwire_cluster_tests::status::{OutputDifference, page};
-use redis::Connection;
 
-const REDIS: [&str; 9] = [
-    "redis-server",
-    "--port",
-    "6379",
-    "--save",
-    "",
-    "--protected-mode",
-    "no",
-    "--enable-debug-command",
-    "yes",
-];
 /// With this a set of a few numbers is kept, and called, otherwise. What it holds is the same.
 const OTHERWISE: [&str; 2] = ["--set-max-intset-entries", "1"];
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Answers of a dozen bytes each: more than a window.
 const ANSWERS: usize = 1000;
 /// As it is in `apps/replay`.
 const WINDOW_BYTES: u64 = 1536;
-
-fn plan() -> Plan {
-    Plan {
-        serves: REDIS.to_vec(),
-        ..Plan::new(3, Durability::Sync)
-    }
-}
-
-fn connect(address: SocketAddr) -> Result<Connection> {
-    let client = redis::Client::open(format!("redis://{address}/"))?;
-    let connection = client.get_connection_with_timeout(PATIENCE)?;
-    connection.set_read_timeout(Some(PATIENCE))?;
-    Ok(connection)
-}
-
-fn wait_for_programs(cluster: &Cluster<'_>, ids: &[u16]) -> Result<()> {
-    cluster.wait_for("its programs", || {
-        Ok(ids.iter().all(|id| connect(cluster.redis(*id)).is_ok()))
-    })
-}
 
 fn counted(cluster: &Cluster<'_>, id: u16, name: &str) -> Result<u64> {
     let counters = cluster.status(id)?.counters;
@@ -104,7 +72,7 @@ fn make_odd(cluster: &mut Cluster<'_>, odd: u16) -> Result<()> {
     cluster.plan().serves.extend(OTHERWISE);
     cluster.start(odd)?;
     cluster.plan().serves = REDIS.to_vec();
-    wait_for_programs(cluster, &[odd])?;
+    wait_for_redis(cluster, &[odd])?;
     cluster.wait_for_ready(&[0, 1, 2])
 }
 
@@ -195,7 +163,7 @@ fn is_quarantined(cluster: &mut Cluster<'_>, odd: u16, others: [u16; 2]) -> Resu
     ensure!(cluster.dir(odd).join("given-up").exists());
 
     cluster.start(odd)?;
-    wait_for_programs(cluster, &[odd])?;
+    wait_for_redis(cluster, &[odd])?;
     cluster.wait_for_ready(&[0, 1, 2])?;
     let status = cluster.status(odd)?;
     ensure!(status.incarnation != before, "it remembers");
@@ -237,8 +205,8 @@ fn is_compared(cluster: &Cluster<'_>, id: u16, known: usize) -> Result<()> {
 
 #[test]
 fn one_that_says_something_else_is_quarantined_and_comes_back_equal() {
-    run_started(plan(), |cluster| {
-        wait_for_programs(cluster, &[0, 1, 2])?;
+    run_started(three(&REDIS), |cluster| {
+        wait_for_redis(cluster, &[0, 1, 2])?;
         for id in 0..3 {
             ask_of_the_process(cluster.redis(id))?;
         }
@@ -269,8 +237,8 @@ fn one_that_says_something_else_is_quarantined_and_comes_back_equal() {
 
 #[test]
 fn one_against_one_is_an_alarm_until_a_third_one_decides() {
-    run_started(plan(), |cluster| {
-        wait_for_programs(cluster, &[0, 1, 2])?;
+    run_started(three(&REDIS), |cluster| {
+        wait_for_redis(cluster, &[0, 1, 2])?;
         let leader = cluster.wait_for_leader()?;
         let (odd, away) = ((leader + 1) % 3, (leader + 2) % 3);
         make_odd(cluster, odd)?;
@@ -286,14 +254,14 @@ fn one_against_one_is_an_alarm_until_a_third_one_decides() {
         ask(cluster.redis(odd))?;
         ensure!(cluster.is_running(odd)? && cluster.is_running(leader)?);
         cluster.start(away)?;
-        wait_for_programs(cluster, &[away])?;
+        wait_for_redis(cluster, &[away])?;
         cluster.wait_for_ready(&[0, 1, 2])?;
         ask(cluster.redis(leader))?;
         cluster.wait_for_exit(odd)?;
         let told = difference(cluster, &[leader, away])?;
         ensure!(told.replica == odd && told.quarantined, "{told:?}");
         cluster.start(odd)?;
-        wait_for_programs(cluster, &[odd])?;
+        wait_for_redis(cluster, &[odd])?;
         cluster.wait_for_ready(&[0, 1, 2])?;
         are_equal(cluster)
     });
@@ -303,10 +271,10 @@ fn one_against_one_is_an_alarm_until_a_third_one_decides() {
 fn what_is_not_to_be_compared_is_not() {
     let plan = Plan {
         switches: vec!["unchecked-output"],
-        ..plan()
+        ..three(&REDIS)
     };
     run_started(plan, |cluster| {
-        wait_for_programs(cluster, &[0, 1, 2])?;
+        wait_for_redis(cluster, &[0, 1, 2])?;
         let odd = (cluster.wait_for_leader()? + 1) % 3;
         make_odd(cluster, odd)?;
         ask(cluster.redis(odd))?;

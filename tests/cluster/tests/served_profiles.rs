@@ -4,13 +4,12 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::client::{Client, Outcome};
-use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::cluster::{Cluster, Plan, run_started};
+use quorumwire_cluster_tests::served::{Given, kill_leader_under, three};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Connections to each replica.
@@ -23,13 +22,6 @@ macro_rules! told {
     ($name:literal) => {
         concat!(env!("CARGO_MANIFEST_DIR"), "/served/", $name)
     };
-}
-
-fn three(serves: &[&'static str]) -> Plan {
-    Plan {
-        serves: serves.to_vec(),
-        ..Plan::new(3, Durability::Sync)
-    }
 }
 
 fn connect(address: SocketAddr) -> Result<Client> {
@@ -56,17 +48,12 @@ struct Words {
 
 impl Words {
     /// Words that this client was told are kept, until it is told to stop or, where it may be, cut.
-    fn add_many(
-        &self,
-        (address, name, may_be_cut): (SocketAddr, &str, bool),
-        stop: &AtomicBool,
-        answered: &AtomicU64,
-    ) -> Result<Vec<String>> {
-        let mut client = connect(address)?;
+    fn add_many(&self, given: &Given<'_>, may_be_cut: bool) -> Result<Vec<String>> {
+        let mut client = connect(given.address)?;
         let mut kept = Vec::new();
         for number in 0_u64.. {
-            let word = format!("{name}.{number}");
-            if stop.load(Ordering::Relaxed) {
+            let word = format!("{}.{number}", given.name);
+            if !given.goes_on() {
                 break;
             }
             match (self.add)(&mut client, &word) {
@@ -74,7 +61,7 @@ impl Words {
                 Err(_) if may_be_cut && !client.is_usable() => break,
                 Err(error) => return Err(error).context(word),
             }
-            answered.fetch_add(1, Ordering::Relaxed);
+            given.is_answered();
         }
         Ok(kept)
     }
@@ -82,36 +69,11 @@ impl Words {
     /// Clients of all replicas at once; the leader is killed under them, and comes back with only the log.
     fn outlive_a_leader(&self, cluster: &mut Cluster<'_>) -> Result<()> {
         let leader = cluster.wait_for_leader()?;
-        let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
-        let addresses: Vec<_> = (0..3).map(|id| (id, cluster.redis(id))).collect();
-        let kept = thread::scope(|scope| {
-            let clients = addresses.iter().flat_map(|(id, address)| {
-                (0..CLIENTS_OF_EACH)
-                    .map(move |client| (*address, format!("{id}-{client}"), *id == leader))
-            });
-            let (stop, answered) = (&stop, &answered);
-            let add = |(address, name, may_be_cut): (SocketAddr, String, bool)| {
-                let add_many = move || self.add_many((address, &name, may_be_cut), stop, answered);
-                scope.spawn(add_many)
-            };
-            let workers: Vec<_> = clients.map(add).collect();
-            let go_on = |cluster: &Cluster<'_>| {
-                let before = answered.load(Ordering::Relaxed);
-                cluster.wait_for("answers", || {
-                    Ok(answered.load(Ordering::Relaxed) >= before + ANSWERS)
-                })
-            };
-            let happened = go_on(cluster)
-                .and_then(|()| cluster.kill(leader))
-                .and_then(|()| go_on(cluster));
-            stop.store(true, Ordering::Relaxed);
-            let mut kept = Vec::new();
-            for worker in workers {
-                kept.extend(worker.join().expect("a client")?);
-            }
-            happened?;
-            Ok::<_, anyhow::Error>(kept)
+        let load = (CLIENTS_OF_EACH, ANSWERS);
+        let kept = kill_leader_under(cluster, leader, load, |given| {
+            self.add_many(given, given.id == leader)
         })?;
+        let kept: Vec<_> = kept.into_iter().flat_map(|(_, kept)| kept).collect();
         cluster.start(leader)?;
         wait_for_programs(cluster, &[leader])?;
         self.compare(cluster, &kept)

@@ -3,37 +3,20 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::served::{
+    Given, REDIS, connect, kill_leader_under, three, wait_for_redis,
+};
 use quorumwire_cluster_tests::status::page;
-use redis::{Commands as _, Connection};
+use redis::Commands as _;
 
-const REDIS: [&str; 9] = [
-    "redis-server",
-    "--port",
-    "6379",
-    "--save",
-    "",
-    "--protected-mode",
-    "no",
-    "--enable-debug-command",
-    "yes",
-];
-const PATIENCE: Duration = Duration::from_secs(20);
 /// What clients get answered before the next thing happens.
 const COMMANDS: u64 = 100;
 const CLIENTS_OF_EACH: u64 = 3;
-
-fn connect(address: SocketAddr) -> Result<Connection> {
-    let client = redis::Client::open(format!("redis://{address}/"))?;
-    let connection = client.get_connection_with_timeout(PATIENCE)?;
-    connection.set_read_timeout(Some(PATIENCE))?;
-    Ok(connection)
-}
 
 fn digest(address: SocketAddr) -> Result<String> {
     Ok(redis::cmd("DEBUG")
@@ -49,14 +32,14 @@ struct Told {
 }
 
 /// Pushes to a list whose order all clients make, and appends to a text, until told to stop or cut.
-fn push(address: SocketAddr, name: &str, stop: &AtomicBool, answered: &AtomicU64) -> Result<Told> {
-    let mut connection = connect(address)?;
+fn push(given: &Given<'_>) -> Result<Told> {
+    let mut connection = connect(given.address)?;
     let mut told = Told::default();
     for number in 0_u64.. {
-        if stop.load(Ordering::Relaxed) {
+        if !given.goes_on() {
             break;
         }
-        let value = format!("{name}.{number}");
+        let value = format!("{}.{number}", given.name);
         let mut pipe = redis::pipe();
         pipe.rpush("list", &value)
             .append("text", &value)
@@ -67,7 +50,7 @@ fn push(address: SocketAddr, name: &str, stop: &AtomicBool, answered: &AtomicU64
             break;
         }
         told.pushed.push(value);
-        answered.fetch_add(1, Ordering::Relaxed);
+        given.is_answered();
     }
     Ok(told)
 }
@@ -100,37 +83,11 @@ fn compare(cluster: &Cluster<'_>, ids: &[u16], told: &[Told]) -> Result<()> {
 
 #[test]
 fn redis_survives_its_leader_and_clients_of_others_notice_nothing() {
-    let plan = Plan {
-        serves: REDIS.to_vec(),
-        ..Plan::new(3, Durability::Sync)
-    };
+    let plan = three(&REDIS);
     run_started(plan, |cluster| {
-        cluster.wait_for("three programs", || {
-            Ok((0..3).all(|id| connect(cluster.redis(id)).is_ok()))
-        })?;
+        wait_for_redis(cluster, &[0, 1, 2])?;
         let leader = cluster.wait_for_leader()?;
-        let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
-        let addresses: Vec<_> = (0..3).map(|id| (id, cluster.redis(id))).collect();
-        let told: Vec<(u16, Told)> = thread::scope(|scope| {
-            let mut workers = Vec::new();
-            for (id, address) in addresses {
-                for client in 0..CLIENTS_OF_EACH {
-                    let (stop, answered) = (&stop, &answered);
-                    let name = format!("{id}-{client}");
-                    workers.push((
-                        id,
-                        scope.spawn(move || push(address, &name, stop, answered)),
-                    ));
-                }
-            }
-            let happened = kill_and_go_on(cluster, leader, &answered);
-            stop.store(true, Ordering::Relaxed);
-            let told = workers
-                .into_iter()
-                .map(|(id, it)| Ok((id, it.join().expect("a client")?)));
-            let told: Result<_> = told.collect();
-            happened.and(told)
-        })?;
+        let told = kill_leader_under(cluster, leader, (CLIENTS_OF_EACH, COMMANDS), push)?;
         for (id, told) in &told {
             ensure!(
                 told.is_cut == (*id == leader),
@@ -146,7 +103,7 @@ fn redis_survives_its_leader_and_clients_of_others_notice_nothing() {
         compare(cluster, &others, &told)?;
         // The one that was killed has nothing but the log: its program does all of it again.
         cluster.start(leader)?;
-        cluster.wait_for("its program", || Ok(connect(cluster.redis(leader)).is_ok()))?;
+        wait_for_redis(cluster, &[leader])?;
         compare(cluster, &[0, 1, 2], &told)
     });
 }
@@ -168,18 +125,6 @@ fn ask_for_children_and_other_servers(cluster: &Cluster<'_>, id: u16) -> Result<
         Ok(count.is_some_and(|it| !it.ends_with(" 0")))
     })?;
     follow("NO", "ONE")
-}
-
-fn kill_and_go_on(cluster: &mut Cluster<'_>, leader: u16, answered: &AtomicU64) -> Result<()> {
-    let go_on = |cluster: &Cluster<'_>, when: &str| {
-        let before = answered.load(Ordering::Relaxed);
-        cluster.wait_for(&format!("clients go on {when}"), || {
-            Ok(answered.load(Ordering::Relaxed) >= before + COMMANDS)
-        })
-    };
-    go_on(cluster, "with all replicas")?;
-    cluster.kill(leader)?;
-    go_on(cluster, "without one")
 }
 
 /// The log is so short that it is cut often.
@@ -228,9 +173,7 @@ fn at_a_cut_programs_are_saved_and_one_that_was_away_begins_from_there() {
         ..Plan::new(3, Durability::Sync)
     };
     run_started(plan, |cluster| {
-        cluster.wait_for("three programs", || {
-            Ok((0..3).all(|id| connect(cluster.redis(id)).is_ok()))
-        })?;
+        wait_for_redis(cluster, &[0, 1, 2])?;
         let leader = cluster.wait_for_leader()?;
         let others: Vec<u16> = (0..3).filter(|id| *id != leader).collect();
         let [away, stays] = others[..] else {
@@ -254,7 +197,7 @@ fn at_a_cut_programs_are_saved_and_one_that_was_away_begins_from_there() {
             Ok(statuses.iter().all(|it| it.snapshot_index > 0))
         })?;
         cluster.start(away)?;
-        cluster.wait_for("its program", || Ok(connect(cluster.redis(away)).is_ok()))?;
+        wait_for_redis(cluster, &[away])?;
         compare(cluster, &[0, 1, 2], &[])?;
         let installed = cluster.status(away)?.snapshot_index;
         ensure!(installed > 0, "it began from the log's beginning");
@@ -270,9 +213,7 @@ fn at_a_cut_programs_are_saved_and_one_that_was_away_begins_from_there() {
         for id in 0..3 {
             cluster.start(id)?;
         }
-        cluster.wait_for("three programs", || {
-            Ok((0..3).all(|id| connect(cluster.redis(id)).is_ok()))
-        })?;
+        wait_for_redis(cluster, &[0, 1, 2])?;
         fill(cluster.redis(stays), "e", 20)?;
         compare(cluster, &[0, 1, 2], &[])
     });

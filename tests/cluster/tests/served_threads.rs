@@ -7,12 +7,11 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run, run_started};
+use quorumwire_cluster_tests::served::{Given, kill_leader_under};
 
 const MEMCACHED: [&str; 9] = [
     "memcached",
@@ -95,20 +94,20 @@ fn round(connection: &mut Connection, number: u64, value: &str) -> Result<()> {
     Ok(())
 }
 
-fn load(address: SocketAddr, name: &str, stop: &AtomicBool, answered: &AtomicU64) -> Result<Told> {
-    let mut connection = Connection::to(address)?;
+fn load(given: &Given<'_>) -> Result<Told> {
+    let mut connection = Connection::to(given.address)?;
     let mut told = Told::default();
     for number in 0.. {
-        if stop.load(Ordering::Relaxed) {
+        if !given.goes_on() {
             break;
         }
-        let value = format!("<{name}.{number}>");
+        let value = format!("<{}.{number}>", given.name);
         if round(&mut connection, number, &value).is_err() {
             told.is_cut = true;
             break;
         }
         told.appended.push((number % KEYS, value));
-        answered.fetch_add(1, Ordering::Relaxed);
+        given.is_answered();
     }
     Ok(told)
 }
@@ -172,26 +171,7 @@ fn a_memcached_with_four_threads_is_equal_everywhere_and_survives_its_leader() {
                 ensure!(first.line()? == "STORED\r\n");
             }
         }
-        let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
-        let addresses: Vec<_> = (0..3).map(|id| (id, cluster.redis(id))).collect();
-        let told: Vec<(u16, Told)> = thread::scope(|scope| {
-            let mut workers = Vec::new();
-            for (id, address) in addresses {
-                for client in 0..CLIENTS_OF_EACH {
-                    let (stop, answered) = (&stop, &answered);
-                    let name = format!("{id}-{client}");
-                    let work = move || load(address, &name, stop, answered);
-                    workers.push((id, scope.spawn(work)));
-                }
-            }
-            let happened = kill_and_go_on(cluster, leader, &answered);
-            stop.store(true, Ordering::Relaxed);
-            let told = workers
-                .into_iter()
-                .map(|(id, it)| Ok((id, it.join().expect("a client")?)));
-            let told: Result<_> = told.collect();
-            happened.and(told)
-        })?;
+        let told = kill_leader_under(cluster, leader, (CLIENTS_OF_EACH, ANSWERS), load)?;
         for (id, told) in &told {
             ensure!(told.is_cut == (*id == leader), "a client of replica {id}");
         }
@@ -203,18 +183,6 @@ fn a_memcached_with_four_threads_is_equal_everywhere_and_survives_its_leader() {
         programs_are_there(cluster, &[leader])?;
         compare(cluster, &[0, 1, 2], &told)
     });
-}
-
-fn kill_and_go_on(cluster: &mut Cluster<'_>, leader: u16, answered: &AtomicU64) -> Result<()> {
-    let go_on = |cluster: &Cluster<'_>, when: &str| {
-        let before = answered.load(Ordering::Relaxed);
-        cluster.wait_for(&format!("clients go on {when}"), || {
-            Ok(answered.load(Ordering::Relaxed) >= before + ANSWERS)
-        })
-    };
-    go_on(cluster, "with all replicas")?;
-    cluster.kill(leader)?;
-    go_on(cluster, "without one")
 }
 
 /// A server whose threads can get lost.

@@ -7,20 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, Tls, run};
+use quorumwire_cluster_tests::served::REDIS;
 use quorumwire_cluster_tests::status::Status;
 use quorumwire_cluster_tests::tls::{Shown, TlsClient, first_words};
 
-const REDIS: [&str; 9] = [
-    "redis-server",
-    "--port",
-    "6379",
-    "--save",
-    "",
-    "--protected-mode",
-    "no",
-    "--enable-debug-command",
-    "yes",
-];
 /// A handshake takes no longer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// It is not cut before.
