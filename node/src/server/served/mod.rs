@@ -72,6 +72,16 @@ const CLIENTS_GONE: &str =
 /// A server of a program.
 type Server = super::Server<Served>;
 
+/// Whether the program does what it must.
+#[derive(Default)]
+enum Trial {
+    #[default]
+    NotBegun,
+    /// It is tried elsewhere.
+    Runs(Receiver<anyhow::Result<Tried>>),
+    Passed,
+}
+
 /// What a server keeps for the program beside the group.
 #[derive(Default)]
 pub struct Served {
@@ -81,9 +91,7 @@ pub struct Served {
     batches: Option<Batches>,
     published: BTreeMap<ProgramPort, SocketAddr>,
     has_doorbell: bool,
-    /// The program is tried elsewhere; it was, and does what it must.
-    trial: Option<Receiver<anyhow::Result<Tried>>>,
-    is_tried: bool,
+    trial: Trial,
     /// The program's beginning, or a gateway's end, is on its way into the log.
     begins: bool,
     ends: bool,
@@ -622,8 +630,12 @@ impl Server {
         if self.core.service.begins {
             return;
         }
-        match self.go_on_with_trial().and_then(|()| new_key()) {
-            Ok(_) if !self.core.service.is_tried => {}
+        match self.go_on_with_trial() {
+            Ok(false) => return,
+            Ok(true) => {}
+            Err(error) => return self.fail(error),
+        }
+        match new_key() {
             Ok(key) => {
                 self.core.service.begins = self.propose(BEGIN, &Command::Begin { key }.encode());
             }
@@ -632,27 +644,26 @@ impl Server {
     }
 
     /// Before the log says that the program begins: what does not work then is in no log, from where it would
-    /// end every replica again and again.
-    fn go_on_with_trial(&mut self) -> anyhow::Result<()> {
-        let service = &mut self.core.service;
-        if service.is_tried {
-            return Ok(());
-        }
-        let Some(trial) = &service.trial else {
-            let served = self.options.served.clone();
-            let served = served.context("a program is served")?;
-            service.trial = Some(elsewhere("try-program", move || try_program(&served))?);
-            return Ok(());
-        };
-        match trial.try_recv() {
-            Ok(tried) => {
-                tried.context("tried before it is served")?;
-                service.is_tried = true;
-                Ok(())
+    /// end every replica again and again. Whether it has passed.
+    fn go_on_with_trial(&mut self) -> anyhow::Result<bool> {
+        let trial = &mut self.core.service.trial;
+        match trial {
+            Trial::NotBegun => {
+                let served = self.options.served.clone();
+                let served = served.context("a program is served")?;
+                *trial = Trial::Runs(elsewhere("try-program", move || try_program(&served))?);
             }
-            Err(TryRecvError::Empty) => Ok(()),
-            Err(TryRecvError::Disconnected) => anyhow::bail!("trying the program failed"),
+            Trial::Runs(result) => match result.try_recv() {
+                Ok(tried) => {
+                    tried.context("tried before it is served")?;
+                    *trial = Trial::Passed;
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => anyhow::bail!("trying the program failed"),
+            },
+            Trial::Passed => {}
         }
+        Ok(matches!(self.core.service.trial, Trial::Passed))
     }
 
     fn end_silent_gateway(&mut self, now: Now) {
