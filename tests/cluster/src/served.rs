@@ -1,5 +1,5 @@
-//! Programs that were not written for it, served by every replica, and clients of all of them while the leader
-//! dies.
+//! Programs that were not written for it, served by every replica, and clients of all of them while the
+//! leader dies.
 use crate::cluster::{Cluster, Durability, Plan};
 use anyhow::Result;
 use redis::Connection;
