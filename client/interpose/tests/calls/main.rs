@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use world::{Place, run};
+use world::{Place, leave_the_network, run};
 
 /// What a program sees differently, and why. The page says the same: see `the_page_says_what_differs`.
 const BY_DESIGN: [(&str, &str); 7] = [
@@ -98,6 +98,7 @@ fn compiled() -> &'static Compiled {
 
 /// Runs the group's cases both ways, and says which ones differ.
 fn compare(group: &str) {
+    leave_the_network();
     let compiled = compiled();
     let only = std::env::var("QUORUMWIRE_CASE").ok();
     let mut count = 0;
@@ -155,6 +156,7 @@ fn the_page_says_what_differs() {
 /// Another replica's program has inherited other descriptors, and runs at another moment.
 #[test]
 fn same() {
+    leave_the_network();
     let compiled = compiled();
     let group = compiled.cases.iter().enumerate();
     let mut count = 0;

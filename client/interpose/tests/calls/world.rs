@@ -1,9 +1,10 @@
 //! What a program is run in: the kernel, or a replica. What its clients do is said by the program.
 use rustix::process::{Pid, Signal};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// How long a program may take for its next step.
@@ -13,8 +14,7 @@ pub const CLIENTS_MAX: u64 = 11;
 /// The number of that.
 pub const CONTROL: u64 = CLIENTS_MAX;
 
-/// Where a case is: nobody else is there. Some ports are open at all addresses, so other processes' are
-/// others, too.
+/// Where a case is. Its test has a network of its own: some ports are open at all addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub host: Ipv4Addr,
@@ -23,15 +23,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// Of the case with this number. Processes have addresses of their own.
+    /// Of the case with this number.
     pub fn of(index: usize) -> Self {
-        let [_, high, middle, low] = std::process::id().to_be_bytes();
         let index = u16::try_from(index).expect("few cases");
-        assert!(index < 220, "there are ports for all cases");
-        let other = u16::from(low) % 11;
+        assert!(index < 370, "there are ports for all cases");
         Self {
-            host: Ipv4Addr::new(127, 64 | (high & 0x3f), middle, low),
-            first_port: 7000 + 2200 * other + 10 * index,
+            host: Ipv4Addr::new(127, 64, 0, 1),
+            first_port: 7000 + 10 * index,
             first_client_port: 61_000 + 12 * index,
         }
     }
@@ -50,6 +48,16 @@ impl Place {
         let number = u16::try_from(number).expect("few clients");
         SocketAddrV4::new(self.host, self.first_client_port + number)
     }
+}
+
+/// What this thread starts from now on is in a network that has a loopback device and nobody else.
+#[expect(unsafe_code, reason = "a thread's descriptors stay what they are")]
+pub fn leave_the_network() {
+    // SAFETY: only the network is another one, and descriptors are still shared.
+    let left = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
+    left.expect("a network namespace, which takes root");
+    let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
+    assert!(up.is_ok_and(|it| it.success()), "there is no loopback device");
 }
 
 /// Whether the program waits in the kernel.
