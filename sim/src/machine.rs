@@ -78,8 +78,8 @@ pub struct Machine {
     pub run: u32,
     /// It stands still until then; what arrives waits.
     pub busy_until: Nanos,
-    /// Since when it stands still, or did until it looks again.
-    pub still_since: Option<Nanos>,
+    /// What its clock showed when it began to stand still, until it looks again.
+    pub still_since: Option<Now>,
     /// When it is to be woken, as far as that is set already.
     pub wake_at: Nanos,
     /// What has arrived and was not looked at.
@@ -352,8 +352,8 @@ impl Machine {
     /// For how long it did not run until now, by its own clock, if it has not noticed yet.
     pub fn notices_pause(&mut self, now: Nanos) -> Option<Duration> {
         let since = self.still_since.take()?;
-        let (from, to) = (self.clock(since).0, self.clock(now).0);
-        to.checked_sub(from).filter(|pause| !pause.is_zero())
+        let to = self.clock(now).0;
+        to.checked_sub(since.0).filter(|pause| !pause.is_zero())
     }
 
     /// Starts a process from what is on the disk, which a fault has damaged (`spoiled`) or not.

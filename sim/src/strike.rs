@@ -238,7 +238,7 @@ impl World {
                     it.plane_goes_on = strike == Strike::PauseControl;
                 }
                 it.busy_until = it.busy_until.max(now + lasts);
-                it.still_since = it.still_since.or(Some(now));
+                it.still_since = it.still_since.or(Some(it.clock(now)));
                 let run = it.run;
                 let until = it.busy_until;
                 self.queue.set(until, Event::GoesOn(machine, run));
