@@ -56,8 +56,13 @@ pub fn leave_the_network() {
     // SAFETY: only the network is another one, and descriptors are still shared.
     let left = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
     left.expect("a network namespace, which takes root");
-    let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
-    assert!(up.is_ok_and(|it| it.success()), "there is no loopback device");
+    let up = Command::new("ip")
+        .args(["link", "set", "lo", "up"])
+        .status();
+    assert!(
+        up.is_ok_and(|it| it.success()),
+        "there is no loopback device"
+    );
 }
 
 /// Whether the program waits in the kernel.
