@@ -1,10 +1,12 @@
 //! What a program is run in: the kernel, or a replica. What its clients do is said by the program.
 use rustix::process::{Pid, Signal};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fmt::Write as _;
+use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a program may take for its next step.
@@ -51,18 +53,24 @@ impl Place {
 }
 
 /// What this thread starts from now on is in a network that has a loopback device and nobody else.
-#[expect(unsafe_code, reason = "a thread's descriptors stay what they are")]
 pub fn leave_the_network() {
-    // SAFETY: only the network is another one, and descriptors are still shared.
-    let left = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
-    left.expect("a network namespace, which takes root");
-    let up = Command::new("ip")
-        .args(["link", "set", "lo", "up"])
-        .status();
-    assert!(
-        up.is_ok_and(|it| it.success()),
-        "there is no loopback device"
-    );
+    let script = "ip link set lo up && echo && read end";
+    let mut its_maker = Command::new("unshare")
+        .args(["--net", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("unshare of util-linux");
+    let mut is_up = [0];
+    let said = its_maker.stdout.as_mut().expect("it is a pipe");
+    said.read_exact(&mut is_up)
+        .expect("a network namespace, which takes root");
+    let network = std::fs::File::open(format!("/proc/{}/ns/net", its_maker.id()));
+    let network = network.expect("it waits for its end");
+    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+        .expect("root may go there");
+    drop(its_maker.stdin.take()); // the namespace stays for as long as somebody is in it
+    its_maker.wait().expect("it ends with its input");
 }
 
 /// Whether the program waits in the kernel.
