@@ -156,6 +156,7 @@ mutants: setup
 	$(call noticed_by,control,raft)
 	$(call noticed_by,group,lib)
 	$(call noticed_by,storage,storage)
+	$(call noticed_by,replay,lib)
 	$(call noticed_by,fastpath,step)
 	$(call noticed_by,fastpath,engine)
 	@$(call some_are_called,$(PLANTED_XDP))

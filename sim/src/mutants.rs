@@ -138,6 +138,13 @@ const STORAGE: &[&str] = &[
     "vote-not-written",
 ];
 
+/// Every check of what is known of a served program's clients that can be left out.
+const REPLAY: &[&str] = &[
+    "ended-gateway-begins-again",
+    "outvoted-beyond-a-majority",
+    "verdict-not-looked-at-again",
+];
+
 /// Every check of the engine around the C that can be left out.
 const ENGINE: &[&str] = &[
     "checksum-not-looked-at",
@@ -159,6 +166,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
     let written = (joined.chain(GROUP_SELDOM))
         .chain(CONTROL)
         .chain(STORAGE)
+        .chain(REPLAY)
         .copied();
     let engine = ENGINE.iter().chain(TALKATIVE).copied();
     written.chain(Mutant::ALL.map(Mutant::name)).chain(engine)

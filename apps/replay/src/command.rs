@@ -1,6 +1,7 @@
 //! What stands in the log for a served program, as bytes. Numbers are little-endian.
 use crate::outputs::{
-    Reporter, Verdict, WINDOWS_MAX, Window, put_reporter, put_verdict, put_window,
+    Reporter, Verdict, Voter, WINDOWS_MAX, Window, put_reporter, put_verdict, put_voters,
+    put_window,
 };
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use thiserror::Error;
@@ -50,7 +51,12 @@ pub enum Command<'a> {
         windows: Vec<Window>,
     },
     /// What becomes of a replica whose program says something else than others.
-    Verdict(Verdict),
+    Verdict {
+        /// It counts if it is still so.
+        verdict: Verdict,
+        /// Whose word counts: a few.
+        voters: Vec<Voter>,
+    },
 }
 
 /// What one client has done. `client` is a number that its gateway gives to no other one.
@@ -231,9 +237,10 @@ impl<'a> Command<'a> {
                     put_window(&mut out, window);
                 }
             }
-            Self::Verdict(verdict) => {
+            Self::Verdict { verdict, voters } => {
                 out.push(VERDICT);
                 put_verdict(&mut out, verdict);
+                put_voters(&mut out, voters);
             }
         }
         out
@@ -277,7 +284,10 @@ impl<'a> Command<'a> {
                     windows: windows.collect::<Result<_, _>>()?,
                 }
             }
-            VERDICT => Self::Verdict(left.verdict()?),
+            VERDICT => Self::Verdict {
+                verdict: left.verdict()?,
+                voters: left.voters()?,
+            },
             _ => return Err(Malformed),
         };
         left.0.is_empty().then_some(command).ok_or(Malformed)

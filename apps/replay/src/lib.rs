@@ -5,6 +5,7 @@
 //! A gateway is the clients' side of one replica. It numbers its batches, so that each is carried out once
 //! and in order, whoever leads and however often it is sent. The program itself is behind [`Program`].
 mod command;
+mod mutants;
 mod outputs;
 mod snapshot;
 mod sources;
@@ -14,6 +15,7 @@ mod tests;
 
 pub use command::{Command, EVENTS_MAX, Event, Gateway, Malformed};
 pub use outputs::{
-    Compared, Judgement, Outputs, Place, Reporter, Verdict, WINDOW_BYTES, WINDOWS_MAX, Window,
+    Compared, Judgement, Outputs, Place, Reporter, Verdict, Voter, WINDOW_BYTES, WINDOWS_MAX,
+    Window,
 };
 pub use state::{Answer, Beginning, ClientOf, Program, Replay, Saved, Turn, TurnEvent};

@@ -3,6 +3,7 @@
 //!
 //! All of it stands in the log, so every replica knows the same. The program gets no turn for it.
 use crate::command::{Left, Malformed};
+use crate::mutants::mutant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes of a window; one that ends early has fewer (APUS, section 5).
@@ -11,8 +12,8 @@ pub const WINDOW_BYTES: usize = 1536;
 pub const WINDOWS_MAX: usize = 1024;
 /// Windows that wait for the reports of others. Of more the oldest go, compared or not.
 const COMPARED_MAX: usize = 1 << 15;
-/// Replicas that have reported a window; more are not heard.
-const VOTES_MAX: usize = 32;
+/// Replicas that have reported a window; more are not heard. Also most voters of a verdict.
+pub(crate) const VOTES_MAX: usize = 32;
 /// The last verdicts are kept.
 const VERDICTS_MAX: usize = 32;
 
@@ -38,6 +39,15 @@ pub struct Window {
     pub turn: u64,
     /// CRC-64 of them.
     pub sum: u64,
+}
+
+/// One whose word counts, as the leader knew it when it gave a verdict.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Voter {
+    /// Who.
+    pub reporter: Reporter,
+    /// The leader hears it.
+    pub is_heard: bool,
 }
 
 /// Which window: all replicas call it so, whatever is in it.
@@ -103,13 +113,18 @@ impl Votes {
         self.each.windows(2).all(|two| two[0].1.equals(&two[1].1))
     }
 
-    /// How many of these say the same as this.
-    fn count(&self, window: &Window, of: &[Reporter]) -> usize {
-        let same = self
-            .each
-            .iter()
-            .filter(|(who, said)| of.contains(who) && said.equals(window));
-        same.count()
+    /// Whether more than half of these say the same as this.
+    fn are_most(&self, window: &Window, of: &[Voter]) -> bool {
+        let is_voter = |who: &Reporter| of.iter().any(|it| it.reporter == *who);
+        let mut each = self.each.iter();
+        let same = each
+            .by_ref()
+            .filter(|(who, said)| is_voter(who) && said.equals(window));
+        2 * same.count() > of.len()
+    }
+
+    fn has_said(&self, who: Reporter) -> bool {
+        self.each.iter().any(|(it, _)| *it == who)
     }
 }
 
@@ -192,14 +207,11 @@ impl Outputs {
         self.disputed.remove(&place);
     }
 
-    /// Takes what the leader says. The first verdict of a kind counts; one that is outvoted stays so.
-    pub(crate) fn judge(&mut self, verdict: Verdict) {
+    /// Takes what the leader says, if it is still so: since it said that, another one may have been outvoted,
+    /// by another leader. The first verdict of a kind counts; one that is outvoted stays so.
+    pub(crate) fn judge(&mut self, verdict: Verdict, voters: &[Voter]) {
         let who = verdict.reporter;
-        let is_known = match verdict.judgement {
-            Judgement::Outvoted => self.is_outvoted(who),
-            Judgement::Undecided => self.is_judged(who),
-        };
-        if is_known {
+        if !self.is_so(&verdict, voters) && !mutant("verdict-not-looked-at-again") {
             return;
         }
         if self.verdicts.len() >= VERDICTS_MAX {
@@ -213,6 +225,35 @@ impl Outputs {
                 self.unhear(who);
             }
         }
+    }
+
+    /// Whether a verdict is news, and what has been said is as it says.
+    fn is_so(&self, verdict: &Verdict, voters: &[Voter]) -> bool {
+        let (who, others) = (verdict.reporter, verdict.others);
+        let Some(said) = self.compared.get(&verdict.window.place()) else {
+            return false;
+        };
+        let mut each = said.each.iter();
+        let differs =
+            each.any(|it| *it == (who, verdict.window)) && !verdict.window.equals(&others);
+        match verdict.judgement {
+            Judgement::Outvoted => {
+                differs && said.are_most(&others, voters) && self.is_bearable(who, voters)
+            }
+            Judgement::Undecided => {
+                let mut each = said.each.iter();
+                differs && each.any(|(_, it)| it.equals(&others)) && !self.is_judged(who)
+            }
+        }
+    }
+
+    /// Whether this one may be outvoted. Whoever is ends, and comes back with nothing: if those who are heard
+    /// besides are no majority, they could neither go on without it nor take it in.
+    fn is_bearable(&self, who: Reporter, voters: &[Voter]) -> bool {
+        let stay = voters.iter().filter(|it| {
+            it.is_heard && it.reporter.replica != who.replica && !self.is_outvoted(it.reporter)
+        });
+        2 * stay.count() > voters.len() || mutant("outvoted-beyond-a-majority")
     }
 
     /// What one has said counts no more.
@@ -247,8 +288,24 @@ impl Outputs {
     }
 
     /// Windows of which not all say the same.
+    #[cfg(test)]
     pub fn disputed(&self) -> impl Iterator<Item = Place> {
         self.disputed.iter().copied()
+    }
+
+    /// Whether not all say the same of some window.
+    #[must_use]
+    pub fn are_disputed(&self) -> bool {
+        !self.disputed.is_empty()
+    }
+
+    /// Windows of which not all say the same, and people are not told yet: the leader waits there for who has
+    /// said nothing.
+    pub fn undecided(&self, leader: Reporter) -> impl Iterator<Item = Place> {
+        let places = self.disputed.iter();
+        let each = places.filter_map(|place| Some((*place, self.compared.get(place)?)));
+        let open = each.filter(move |(_, votes)| self.undecided_of(leader, votes).is_some());
+        open.map(|(place, _)| place)
     }
 
     /// The last turn of which anybody has reported something.
@@ -268,35 +325,45 @@ impl Outputs {
     #[must_use]
     pub fn next_verdict(
         &self,
-        (leader, voters): (Reporter, &[Reporter]),
+        (leader, voters): (Reporter, &[Voter]),
         mut is_overdue: impl FnMut(Place) -> bool,
     ) -> Option<Verdict> {
         let places = self.disputed.iter();
         let disputed = places.filter_map(|place| Some((*place, self.compared.get(place)?)));
-        let mut undecided = None;
+        let mut told = None;
         for (place, votes) in disputed {
-            let is_majority = |said: &Window| 2 * votes.count(said, voters) > voters.len();
             let mut each = votes.each.iter();
-            if let Some((_, most)) = each.find(|(_, said)| is_majority(said)) {
-                let mut each = votes.each.iter();
-                let (reporter, window) = each.find(|(_, said)| !said.equals(most))?;
-                return Some(Verdict {
+            if let Some((_, most)) = each.find(|(_, said)| votes.are_most(said, voters)) {
+                let differ = votes.each.iter().filter(|(_, said)| !said.equals(most));
+                let verdicts = differ.map(|(reporter, window)| Verdict {
                     judgement: Judgement::Outvoted,
                     reporter: *reporter,
                     window: *window,
                     others: *most,
                 });
-            }
-            let has_said = |it: &Reporter| votes.each.iter().any(|(who, _)| who == it);
-            if undecided.is_none() && (voters.iter().all(has_said) || is_overdue(place)) {
-                undecided = self.undecided(leader, votes);
+                for outvoted in verdicts {
+                    if self.is_bearable(outvoted.reporter, voters) {
+                        return Some(outvoted);
+                    }
+                    if told.is_none() && !self.is_judged(outvoted.reporter) {
+                        told = Some(Verdict {
+                            judgement: Judgement::Undecided,
+                            ..outvoted
+                        });
+                    }
+                }
+            } else if told.is_none() {
+                let have_all_said = voters.iter().all(|it| votes.has_said(it.reporter));
+                if have_all_said || is_overdue(place) {
+                    told = self.undecided_of(leader, votes);
+                }
             }
         }
-        undecided
+        told
     }
 
     /// What the leader's program said stays; if it has said nothing there, that of the first who has.
-    fn undecided(&self, leader: Reporter, votes: &Votes) -> Option<Verdict> {
+    fn undecided_of(&self, leader: Reporter, votes: &Votes) -> Option<Verdict> {
         let of_leader = votes.each.iter().find(|(who, _)| *who == leader);
         let (_, stays) = of_leader.or_else(|| votes.each.first())?;
         let mut each = votes.each.iter();
@@ -339,7 +406,32 @@ pub(crate) fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict) {
     put_window(out, &verdict.others);
 }
 
+pub(crate) fn put_voters(out: &mut Vec<u8>, voters: &[Voter]) {
+    out.push(u8::try_from(voters.len()).expect("at most VOTES_MAX"));
+    for voter in voters {
+        put_reporter(out, voter.reporter);
+        out.push(u8::from(voter.is_heard));
+    }
+}
+
 impl Left<'_> {
+    pub(crate) fn voters(&mut self) -> Result<Vec<Voter>, Malformed> {
+        let count = usize::from(self.byte()?);
+        if count > VOTES_MAX {
+            return Err(Malformed);
+        }
+        let voter = |_| {
+            let reporter = self.reporter()?;
+            let is_heard = match self.byte()? {
+                0 => false,
+                1 => true,
+                _ => return Err(Malformed),
+            };
+            Ok(Voter { reporter, is_heard })
+        };
+        (0..count).map(voter).collect()
+    }
+
     pub(crate) fn reporter(&mut self) -> Result<Reporter, Malformed> {
         Ok(Reporter {
             replica: u16::from_le_bytes(self.array()?),
@@ -425,4 +517,4 @@ impl Outputs {
 
 #[cfg(test)]
 #[path = "outputs_test.rs"]
-mod tests;
+pub mod tests;

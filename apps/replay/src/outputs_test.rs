@@ -33,8 +33,16 @@ fn said(outputs: &mut Outputs, said: &[(u16, u64)]) {
     }
 }
 
-fn voters(count: u16) -> Vec<Reporter> {
-    (0..count).map(of).collect()
+fn voters(count: u16) -> Vec<Voter> {
+    voters_heard(count, |_| true)
+}
+
+fn voters_heard(count: u16, is_heard: impl Fn(u16) -> bool) -> Vec<Voter> {
+    let voters = (0..count).map(|replica| Voter {
+        reporter: of(replica),
+        is_heard: is_heard(replica),
+    });
+    voters.collect()
 }
 
 fn left(outputs: &Outputs) -> (usize, usize) {
@@ -75,8 +83,8 @@ fn whoever_says_something_else_than_most_voters_is_outvoted() {
         };
         assert_eq!(verdict, Some(expected));
         assert!(!outputs.is_outvoted(of(wrong)));
-        outputs.judge(expected);
-        outputs.judge(expected);
+        outputs.judge(expected, &voters(3));
+        outputs.judge(expected, &voters(3));
         assert!(outputs.is_outvoted(of(wrong)));
         assert_eq!(outputs.verdicts().collect::<Vec<_>>(), [&expected]);
         assert_eq!(outputs.counts().outvoted, 1);
@@ -164,9 +172,11 @@ fn one_against_one_is_undecided_and_the_leaders_stays() {
             (verdict.judgement, verdict.reporter),
             (Judgement::Undecided, reporter)
         );
-        outputs.judge(verdict);
-        outputs.judge(verdict);
-        assert!(!outputs.is_outvoted(reporter));
+        assert_eq!(outputs.undecided(of(leader)).count(), 1);
+        outputs.judge(verdict, &voters(2));
+        outputs.judge(verdict, &voters(2));
+        assert_eq!(outputs.undecided(of(leader)).count(), 0, "people know");
+        assert!(outputs.are_disputed() && !outputs.is_outvoted(reporter));
         assert_eq!(outputs.counts().undecided, 1, "it is said once");
         assert_eq!(
             outputs.next_verdict((of(leader), &voters(2)), is_late),
@@ -181,14 +191,14 @@ fn one_against_one_is_undecided_and_the_leaders_stays() {
             (verdict.judgement, verdict.reporter),
             (Judgement::Outvoted, of(1))
         );
-        outputs.judge(verdict);
+        outputs.judge(verdict, &voters(3));
         assert!(outputs.is_outvoted(of(1)));
         // Undecided is no word about one that is outvoted.
         let again = Verdict {
             judgement: Judgement::Undecided,
             ..verdict
         };
-        outputs.judge(again);
+        outputs.judge(again, &voters(3));
         assert_eq!(outputs.counts().undecided, 1);
     }
 }
@@ -208,7 +218,7 @@ fn what_can_be_decided_is_decided_before_what_cannot() {
         (verdict.judgement, verdict.reporter),
         (Judgement::Outvoted, of(1))
     );
-    outputs.judge(verdict);
+    outputs.judge(verdict, &voters(3));
     let verdict = outputs
         .next_verdict((of(0), &voters(3)), is_late)
         .expect("they differ");
@@ -243,15 +253,18 @@ fn of_too_many_windows_the_oldest_go() {
     }
     let votes = &outputs.compared[&window(count, 0).place()];
     assert_eq!(votes.each.len(), VOTES_MAX);
+    let mut outputs = Outputs::default();
     for life in 0..40 {
-        let reporter = Reporter { replica: 1, life };
-        let verdict = Verdict {
-            judgement: Judgement::Outvoted,
-            reporter,
-            window: window(0, 1),
-            others: window(0, 2),
-        };
-        outputs.judge(verdict);
+        let place = count + 1 + life;
+        let stranger = Reporter { replica: 1, life };
+        outputs.report(stranger, 9, &[window(place, 9)]);
+        for replica in [0, 2] {
+            outputs.report(of(replica), 9, &[window(place, 1)]);
+        }
+        let verdict = outputs.next_verdict((of(0), &voters(3)), is_early);
+        let verdict = verdict.expect("two of three");
+        assert_eq!(verdict.reporter, stranger);
+        outputs.judge(verdict, &voters(3));
     }
     assert_eq!(outputs.verdicts().count(), VERDICTS_MAX);
     assert!(outputs.is_outvoted(Reporter {
@@ -268,7 +281,7 @@ fn a_snapshot_has_all_of_it() {
     let verdict = outputs
         .next_verdict((of(0), &voters(2)), is_late)
         .expect("they differ");
-    outputs.judge(verdict);
+    outputs.judge(verdict, &voters(2));
     let bytes = outputs.encode();
     let mut again = Outputs::decode(&bytes).expect("it was written");
     assert_eq!(again.encode(), bytes);
@@ -288,4 +301,123 @@ fn a_snapshot_has_all_of_it() {
         assert!(Outputs::decode(&bytes[..end]).is_err(), "{end}");
     }
     assert!(Outputs::decode(&[&bytes[..], &[0]].concat()).is_err());
+}
+
+/// Two leaders, one after the other, have seen different windows first. What the second says was so when it
+/// said it.
+pub fn two_verdicts_do_not_outvote_two_of_three() {
+    let mut outputs = Outputs::default();
+    for (place, sums) in [(0, [9, 1, 1]), (1, [1, 9, 1])] {
+        for (replica, sum) in (0..).zip(sums) {
+            outputs.report(of(replica), 3, &[window(place, sum)]);
+        }
+    }
+    let of_place = |place: u64, wrong| Verdict {
+        judgement: Judgement::Outvoted,
+        reporter: of(wrong),
+        window: window(place, 9),
+        others: window(place, 1),
+    };
+    outputs.judge(of_place(0, 0), &voters(3));
+    outputs.judge(of_place(1, 1), &voters(3));
+    assert!(outputs.is_outvoted(of(0)));
+    assert!(!outputs.is_outvoted(of(1)), "one alone is left");
+    assert_eq!(
+        (outputs.counts().outvoted, outputs.verdicts().count()),
+        (1, 1)
+    );
+    // What nobody has said, or nobody says any more, is no reason either.
+    let unsaid = Verdict {
+        others: window(1, 5),
+        ..of_place(1, 1)
+    };
+    for judgement in [Judgement::Outvoted, Judgement::Undecided] {
+        outputs.judge(
+            Verdict {
+                judgement,
+                ..unsaid
+            },
+            &voters(3),
+        );
+        outputs.judge(
+            Verdict {
+                judgement,
+                ..of_place(7, 1)
+            },
+            &voters(3),
+        );
+    }
+    assert_eq!(outputs.verdicts().count(), 1);
+}
+
+#[test]
+fn a_verdict_counts_if_it_is_still_so_when_it_is_carried_out() {
+    two_verdicts_do_not_outvote_two_of_three();
+}
+
+/// Whoever is outvoted ends. Without it those who are heard are two of four.
+pub fn nobody_is_outvoted_without_whom_the_others_cannot_go_on() {
+    let mut outputs = Outputs::default();
+    for (replica, sum) in [(0, 1), (1, 1), (2, 1), (3, 9)] {
+        outputs.report(of(replica), 4, &[window(0, sum)]);
+    }
+    let some = voters_heard(4, |id| id != 2);
+    let told = outputs
+        .next_verdict((of(0), &some), is_early)
+        .expect("they differ");
+    assert_eq!(
+        (told.judgement, told.reporter),
+        (Judgement::Undecided, of(3))
+    );
+    let outvoted = Verdict {
+        judgement: Judgement::Outvoted,
+        ..told
+    };
+    outputs.judge(outvoted, &some);
+    assert!(!outputs.is_outvoted(of(3)), "nor if a leader says so");
+    outputs.judge(told, &some);
+    assert_eq!(
+        outputs.next_verdict((of(0), &some), is_late),
+        None,
+        "it is told"
+    );
+    // The third is back.
+    let all = voters(4);
+    assert_eq!(
+        outputs.next_verdict((of(0), &all), is_early),
+        Some(outvoted)
+    );
+    outputs.judge(outvoted, &all);
+    assert!(outputs.is_outvoted(of(3)));
+}
+
+#[test]
+fn who_cannot_be_spared_is_not_outvoted() {
+    nobody_is_outvoted_without_whom_the_others_cannot_go_on();
+}
+
+#[test]
+fn what_nobody_can_decide_hides_nothing_behind_it() {
+    let mut outputs = Outputs::default();
+    let some = voters_heard(3, |id| id != 1);
+    // Of the first place all is said that may be; at the second somebody else differs.
+    for (place, sums) in [(0, [1, 1, 9]), (1, [1, 9, 1])] {
+        for (replica, sum) in (0..).zip(sums) {
+            outputs.report(of(replica), 3, &[window(place, sum)]);
+        }
+    }
+    let told = outputs
+        .next_verdict((of(0), &some), is_early)
+        .expect("they differ");
+    assert_eq!(
+        (told.judgement, told.reporter),
+        (Judgement::Outvoted, of(1))
+    );
+    let nobody_but_us = voters_heard(3, |id| id == 0);
+    let first = outputs.next_verdict((of(0), &nobody_but_us), is_early);
+    outputs.judge(first.expect("they differ"), &nobody_but_us);
+    let second = outputs.next_verdict((of(0), &nobody_but_us), is_early);
+    let who = |it: Option<Verdict>| it.map(|it| (it.judgement, it.reporter));
+    assert_eq!(who(first), Some((Judgement::Undecided, of(2))));
+    assert_eq!(who(second), Some((Judgement::Undecided, of(1))));
 }

@@ -1,10 +1,11 @@
 //! What all replicas know of a served program's clients.
 use crate::command::{Command, Event, Gateway};
+use crate::mutants::mutant;
 use crate::outputs::{Outputs, Reporter};
 use crate::snapshot::{Snapshot, read_head};
 use crate::sources::AllSources;
 use quorumwire_interfaces::{Application, Applied, Frozen, LogTime};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 /// Connections of all gateways together. More are not accepted: their clients wait in vain, and their
 /// gateways, which allow fewer, close them.
 pub const CONNECTIONS_MAX: usize = 1 << 20;
+/// Gateways of one replica that are known to be ended. Of an earlier one nothing is on its way any more.
+pub const ENDED_MAX: usize = 32;
 
 /// What a program has saved of itself. Copies share it.
 pub trait Saved: Clone + Send + 'static {
@@ -168,6 +171,9 @@ pub struct ClientOf {
     pub client: u32,
 }
 
+/// Numbers of gateways that are gone, by replica; the last one last.
+pub type Ended = BTreeMap<u16, VecDeque<u64>>;
+
 /// Where the program stands between two entries of the log.
 enum Phase<S> {
     /// It takes turns.
@@ -198,6 +204,9 @@ pub struct Replay<P: Program> {
     turn: u64,
     /// By replica.
     gateways: BTreeMap<u16, KnownGateway>,
+    /// The numbers of the last ones that are gone, by replica: what is still on its way of them is not
+    /// carried out, not even their first batch, whose answer may be lost.
+    ended: Ended,
     /// By number.
     connections: BTreeMap<u64, ClientOf>,
     /// Of datagrams.
@@ -219,6 +228,7 @@ impl<P: Program> Default for Replay<P> {
             ahead_ms: None,
             turn: 0,
             gateways: BTreeMap::new(),
+            ended: Ended::new(),
             connections: BTreeMap::new(),
             sources: AllSources::default(),
             outputs: Outputs::default(),
@@ -265,6 +275,13 @@ impl<P: Program> Replay<P> {
     pub fn gateway(&self, replica: u16) -> Option<Gateway> {
         let number = self.gateways.get(&replica)?.number;
         Some(Gateway { replica, number })
+    }
+
+    /// Whether the log holds this gateway to be gone.
+    #[must_use]
+    pub fn has_ended(&self, gateway: Gateway) -> bool {
+        let ended = self.ended.get(&gateway.replica);
+        ended.is_some_and(|it| it.contains(&gateway.number))
     }
 
     /// All gateways that the log knows.
@@ -363,6 +380,11 @@ impl<P: Program> Replay<P> {
         let Some(ended) = self.gateways.remove(&replica) else {
             return;
         };
+        let last = self.ended.entry(replica).or_default();
+        if last.len() >= ENDED_MAX {
+            last.pop_front();
+        }
+        last.push_back(ended.number);
         self.sources.end(replica);
         for connection in ended.connections.into_values() {
             self.connections.remove(&connection);
@@ -378,7 +400,8 @@ impl<P: Program> Replay<P> {
         let mut events = Vec::with_capacity(batch.len());
         let known = self.gateways.get(&gateway.replica);
         if known.is_none_or(|it| it.number != gateway.number) {
-            if number != 1 {
+            let is_over = self.has_ended(gateway) && !mutant("ended-gateway-begins-again");
+            if number != 1 || is_over {
                 return Answer::Ended;
             }
             self.end(gateway.replica, &mut events);
@@ -491,8 +514,8 @@ impl<P: Program> Application for Replay<P> {
                 self.outputs.report(reporter, members, &windows);
                 Answer::Done
             }
-            Ok(Command::Verdict(verdict)) => {
-                self.outputs.judge(verdict);
+            Ok(Command::Verdict { verdict, voters }) => {
+                self.outputs.judge(verdict, &voters);
                 Answer::Done
             }
             Err(_) => Answer::Malformed,
@@ -530,6 +553,7 @@ impl<P: Program> Application for Replay<P> {
             ahead_ms: self.ahead_ms,
             turn: self.turn,
             cut: self.cut,
+            ended: self.ended.clone(),
             outputs: self.outputs.encode(),
             saved: saved.clone(),
         })
@@ -538,6 +562,7 @@ impl<P: Program> Application for Replay<P> {
     fn restore(&mut self, reader: &mut dyn Read) -> io::Result<()> {
         let (head, outputs) = read_head(reader)?;
         self.outputs = outputs;
+        self.ended = head.ended;
         self.key = Some(head.key);
         (self.log_time, self.ahead_ms) = (head.log_time, head.ahead_ms);
         (self.turn, self.cut, self.bytes_since_cut) = (head.turn, head.cut, 0);

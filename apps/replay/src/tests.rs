@@ -1,5 +1,7 @@
 //! What the log does to a program's clients, with a program that writes down what it is given.
 use super::*;
+use crate::outputs::VOTES_MAX;
+use crate::state::ENDED_MAX;
 use quorumwire_interfaces::{Application as _, Applied, LogTime};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -230,6 +232,43 @@ fn with_a_gateway_its_clients_end_and_others_stay() {
     assert_eq!(one.replay.gateways().collect::<Vec<_>>(), [again]);
 }
 
+/// Its answer is lost, and its gateway is ended before it comes again: by the leader, or by its replica's
+/// next one.
+fn a_first_batch_that_comes_again_behind_its_gateways_end_is_not_carried_out() {
+    let mut one = One::begun();
+    assert_eq!(one.batch(ONE, 1, &[accept(3), data(3, b"x")]), Answer::Done);
+    one.apply(&Command::GatewayEnds(ONE));
+    one.lines();
+    assert!(one.replay.has_ended(ONE) && !one.replay.has_ended(TWO));
+    assert_eq!(
+        one.batch(ONE, 1, &[accept(3), data(3, b"x")]),
+        Answer::Ended
+    );
+    assert!(one.lines().is_empty(), "it is not carried out again");
+    let next = |number| Gateway { number, ..ONE };
+    for number in 10..12 {
+        assert_eq!(one.batch(next(number), 1, &[]), Answer::Done);
+    }
+    assert_eq!(one.batch(next(10), 1, &[]), Answer::Ended);
+    assert_eq!(one.replay.gateway(0), Some(next(11)), "the next one stays");
+}
+
+#[test]
+fn nothing_of_an_ended_gateway_is_carried_out() {
+    a_first_batch_that_comes_again_behind_its_gateways_end_is_not_carried_out();
+    // So many are known.
+    let mut one = One::begun();
+    let many = u64::try_from(ENDED_MAX).expect("few") + 2;
+    for number in 0..many {
+        one.batch(Gateway { number, ..ONE }, 1, &[]);
+    }
+    let known = (0..many).filter(|&number| one.replay.has_ended(Gateway { number, ..ONE }));
+    assert!(
+        known.eq(1..many - 1),
+        "all but the first, and the present one"
+    );
+}
+
 #[test]
 fn at_a_cut_all_clients_go_and_the_program_begins_from_what_it_saved() {
     let mut one = One::begun();
@@ -268,9 +307,12 @@ fn at_a_cut_all_clients_go_and_the_program_begins_from_what_it_saved() {
     assert!(!other.replay.takes_commands() && other.lines().is_empty());
     other.replay.go_on();
     assert_eq!(other.lines(), [begins]);
+    let next = Gateway { number: 9, ..TWO };
     for it in [&mut one, &mut other] {
+        assert!(it.replay.has_ended(ONE) && it.replay.has_ended(TWO));
         assert_eq!(it.batch(TWO, 2, &[]), Answer::Ended);
-        assert_eq!(it.batch(TWO, 1, &[accept(1)]), Answer::Done);
+        assert_eq!(it.batch(TWO, 1, &[]), Answer::Ended, "it was carried out");
+        assert_eq!(it.batch(next, 1, &[accept(1)]), Answer::Done);
     }
     assert_eq!(one.lines(), other.lines());
     for end in 0..snapshot.len() - "all".len() {
@@ -345,11 +387,34 @@ fn what_programs_say_is_no_turn_of_theirs_and_is_in_the_snapshot() {
     assert_eq!(other.replay.outputs().last_turn(), 2);
 }
 
+/// Of three that all are heard.
+fn said_by_its_leader(verdict: Verdict) -> Command<'static> {
+    let of = |replica| Voter {
+        reporter: Reporter {
+            replica,
+            ..REPORTER
+        },
+        is_heard: true,
+    };
+    Command::Verdict {
+        verdict,
+        voters: [0, 1, 2].map(of).to_vec(),
+    }
+}
+
 #[test]
 fn one_that_is_outvoted_takes_no_command_and_gives_no_state() {
     let mut one = One::begun();
     one.replay.reporter = Some(REPORTER);
-    assert_eq!(one.apply(&Command::Verdict(verdict())), Answer::Done);
+    for (replica, sum) in [(0, 3), (1, 4), (2, 3)] {
+        let reporter = Reporter {
+            replica,
+            ..REPORTER
+        };
+        one.apply(&outputs(reporter, sum));
+    }
+    assert!(!one.replay.is_outvoted());
+    assert_eq!(one.apply(&said_by_its_leader(verdict())), Answer::Done);
     assert!(one.replay.is_outvoted() && !one.replay.takes_commands());
     // Its next life takes part.
     one.replay.reporter = Some(Reporter {
@@ -399,9 +464,18 @@ fn a_report_of_too_many_windows_and_a_verdict_of_two_are_no_commands() {
             ..verdict()
         },
     ] {
-        let bytes = Command::Verdict(wrong).encode();
+        let bytes = said_by_its_leader(wrong).encode();
         assert_eq!(Command::decode(&bytes), Err(Malformed));
     }
+    let Command::Verdict { verdict, voters } = said_by_its_leader(verdict()) else {
+        panic!("it is one");
+    };
+    let of = |count| Command::Verdict {
+        verdict,
+        voters: vec![voters[0]; count],
+    };
+    assert!(Command::decode(&of(VOTES_MAX).encode()).is_ok());
+    assert_eq!(Command::decode(&of(VOTES_MAX + 1).encode()), Err(Malformed));
 }
 
 #[test]
@@ -448,7 +522,7 @@ fn commands_are_read_as_they_were_written_and_no_others() {
             signal: 15,
         },
         outputs(REPORTER, 4),
-        Command::Verdict(verdict()),
+        said_by_its_leader(verdict()),
     ] {
         let whole = command.encode();
         assert_eq!(Command::decode(&whole).as_ref(), Ok(&command));
@@ -470,4 +544,38 @@ fn commands_are_read_as_they_were_written_and_no_others() {
         }
     }
     assert!(cut > 0 && spoiled > 0);
+}
+
+/// Each check is left out once, and its test notices.
+#[cfg(feature = "mutants")]
+#[test]
+fn mutants() {
+    use crate::outputs::tests as outputs;
+    type Test = (&'static str, &'static str, fn());
+    let each: [Test; 3] = [
+        (
+            "ended-gateway-begins-again",
+            "nothing_of_an_ended_gateway_is_carried_out",
+            a_first_batch_that_comes_again_behind_its_gateways_end_is_not_carried_out,
+        ),
+        (
+            "outvoted-beyond-a-majority",
+            "who_cannot_be_spared_is_not_outvoted",
+            outputs::nobody_is_outvoted_without_whom_the_others_cannot_go_on,
+        ),
+        (
+            "verdict-not-looked-at-again",
+            "a_verdict_counts_if_it_is_still_so_when_it_is_carried_out",
+            outputs::two_verdicts_do_not_outvote_two_of_three,
+        ),
+    ];
+    for (name, test, run) in each {
+        run();
+        quorumwire_mutants::activate(Some(name));
+        let noticed = std::panic::catch_unwind(run).is_err();
+        let reached = quorumwire_mutants::reached();
+        quorumwire_mutants::activate(None);
+        assert!(noticed && reached, "{name} is not noticed by {test}");
+        println!("killed {name} by {test}");
+    }
 }

@@ -6,7 +6,7 @@ use super::{OUTPUTS, Served, Server, VERDICT};
 use crate::report::{OutputDifference, Report};
 use quorumwire_control::Now;
 use quorumwire_interfaces::{Incarnation, ReplicaId};
-use quorumwire_replay::{Command, Judgement, Place, Reporter, Verdict};
+use quorumwire_replay::{Command, Judgement, Place, Reporter, Verdict, Voter};
 use quorumwire_wire::{MemberRole, Membership};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,14 +35,23 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Notes on what replicas differ now.
-    fn see(&mut self, disputed: impl Iterator<Item = Place>, now: Now) {
-        let before = std::mem::take(&mut self.since);
-        let since = disputed.take(TIMED_MAX).map(|place| {
-            let at = before.get(&place).copied();
-            (place, at.unwrap_or(now))
-        });
-        self.since = since.collect();
+    /// Notes on which windows replicas differ now, with nobody told yet. Whatever is timed already goes on,
+    /// so that none waits for ever behind others.
+    fn see(&mut self, open: impl Iterator<Item = Place>, now: Now) {
+        let mut new = Vec::new();
+        let mut since = BTreeMap::new();
+        for place in open {
+            match self.since.get(&place) {
+                Some(at) => {
+                    since.insert(place, *at);
+                }
+                None if new.len() < TIMED_MAX => new.push(place),
+                None => {}
+            }
+        }
+        let room = TIMED_MAX - since.len();
+        since.extend(new.into_iter().take(room).map(|place| (place, now)));
+        self.since = since;
     }
 
     fn is_overdue(&self, place: Place, now: Now) -> bool {
@@ -52,32 +61,17 @@ impl Comparison {
 }
 
 /// Those whose word counts, by their present lives.
-fn voters(membership: &Membership) -> Vec<Reporter> {
+fn voters(membership: &Membership, is_heard: impl Fn(ReplicaId) -> bool) -> Vec<Voter> {
     let voters = membership.members.iter();
     let voters = voters.filter(|it| it.role == MemberRole::Voter);
-    let voters = voters.map(|it| Reporter {
-        replica: it.id.0,
-        life: it.incarnation.0,
+    let voters = voters.map(|it| Voter {
+        reporter: Reporter {
+            replica: it.id.0,
+            life: it.incarnation.0,
+        },
+        is_heard: is_heard(it.id),
     });
     voters.collect()
-}
-
-/// What may be said of it now. Whoever is outvoted ends, and comes back with nothing: if those who are heard
-/// besides are no majority, they could neither go on without it nor take it in. Then people are told, once.
-fn bearable(
-    mut verdict: Verdict,
-    voters: &[Reporter],
-    is_heard: impl Fn(u16) -> bool,
-    is_judged: impl Fn(Reporter) -> bool,
-) -> Option<Verdict> {
-    let who = verdict.reporter;
-    let stay = voters.iter().filter(|it| it.replica != who.replica);
-    let stay = stay.filter(|it| is_heard(it.replica)).count();
-    if verdict.judgement == Judgement::Outvoted && 2 * stay <= voters.len() {
-        verdict.judgement = Judgement::Undecided;
-        return (!is_judged(who)).then_some(verdict);
-    }
-    Some(verdict)
 }
 
 /// What people are shown.
@@ -200,18 +194,18 @@ impl Server {
         comparison.not_before = Now(now.0 + LOOKED_AT_EVERY);
         let replay = self.core.group.store.inner();
         let outputs = replay.outputs();
-        comparison.see(outputs.disputed(), now);
-        let Some(reporter) = replay.reporter.filter(|_| !comparison.since.is_empty()) else {
+        let Some(reporter) = replay.reporter.filter(|_| outputs.are_disputed()) else {
+            comparison.since.clear();
             return;
         };
-        let voters = voters(self.core.group.replica.membership());
-        let is_overdue = |place| comparison.is_overdue(place, now);
-        let verdict = outputs.next_verdict((reporter, &voters), is_overdue);
+        comparison.see(outputs.undecided(reporter), now);
         let connected = &self.core.group.peers.connected;
-        let is_heard = |id: u16| id == reporter.replica || connected.contains_key(&ReplicaId(id));
-        let is_judged = |who| outputs.verdicts().any(|it| it.reporter == who);
-        if let Some(verdict) = verdict.and_then(|it| bearable(it, &voters, is_heard, is_judged)) {
-            let judges = self.propose(VERDICT, &Command::Verdict(verdict).encode());
+        let is_heard = |id: ReplicaId| id.0 == reporter.replica || connected.contains_key(&id);
+        let voters = voters(self.core.group.replica.membership(), is_heard);
+        let is_overdue = |place| comparison.is_overdue(place, now);
+        if let Some(verdict) = outputs.next_verdict((reporter, &voters), is_overdue) {
+            let command = Command::Verdict { verdict, voters };
+            let judges = self.propose(VERDICT, &command.encode());
             self.core.service.comparison.judges = judges;
         }
     }
@@ -270,37 +264,6 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorumwire_replay::Window;
-
-    #[test]
-    fn nobody_is_outvoted_without_whom_the_others_could_not_go_on() {
-        let voters = [1, 2, 3].map(|replica| Reporter { replica, life: 7 });
-        let window = |sum| Window {
-            connection: 1,
-            first_byte: 0,
-            bytes: 1,
-            turn: 1,
-            sum,
-        };
-        let verdict = Verdict {
-            judgement: Judgement::Outvoted,
-            reporter: voters[2],
-            window: window(1),
-            others: window(2),
-        };
-        let told = Verdict {
-            judgement: Judgement::Undecided,
-            ..verdict
-        };
-        assert_eq!(
-            bearable(verdict, &voters, |_| true, |_| true),
-            Some(verdict)
-        );
-        let is_heard = |id| id != 2;
-        assert_eq!(bearable(verdict, &voters, is_heard, |_| false), Some(told));
-        assert_eq!(bearable(verdict, &voters, is_heard, |_| true), None);
-        assert_eq!(bearable(told, &voters, is_heard, |_| false), Some(told));
-    }
 
     #[test]
     fn what_replicas_differ_in_is_overdue_after_a_while() {
@@ -315,7 +278,16 @@ mod tests {
         comparison.see([second].into_iter(), at(11));
         comparison.see([first, second].into_iter(), at(12));
         assert!(comparison.is_overdue(second, at(14)) && !comparison.is_overdue(first, at(14)));
-        comparison.see((0..3000).map(|byte| (2, byte)), at(20));
+        // Of many the first are timed, and go on being timed when others come in front of them.
+        comparison.see((1000..4000).map(|byte| (2, byte)), at(20));
         assert_eq!(comparison.since.len(), TIMED_MAX);
+        comparison.see((0..4000).map(|byte| (2, byte)), at(29));
+        comparison.see((1000..4000).map(|byte| (2, byte)), at(30));
+        assert!(comparison.is_overdue((2, 1000), at(30)));
+        assert!(!comparison.is_overdue((2, 3000), at(30)));
+        // They are decided: those behind them come to their turn.
+        comparison.see((3000..4000).map(|byte| (2, byte)), at(31));
+        comparison.see((3000..4000).map(|byte| (2, byte)), at(41));
+        assert!(comparison.is_overdue((2, 3999), at(41)));
     }
 }
