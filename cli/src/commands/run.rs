@@ -10,6 +10,7 @@ use quorumwire_ops::http::Http;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Runs a server that knows nothing of this as one of several equal replicas: each has the same input, which
@@ -153,7 +154,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Says what is known of the program, and tries it.
 fn check(served: &ServedOptions) -> anyhow::Result<ExitCode> {
-    let tried = try_program(served).context("run --check")?;
+    let tried = try_program(served, &AtomicBool::new(false)).context("run --check")?;
     let tcp = tried.listens.iter().map(ToString::to_string);
     let udp = tried.datagrams.iter().map(|at| format!("{at} (UDP)"));
     let listens: Vec<String> = tcp.chain(udp).collect();

@@ -48,6 +48,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
@@ -78,8 +79,20 @@ enum Trial {
     #[default]
     NotBegun,
     /// It is tried elsewhere.
-    Runs(Receiver<anyhow::Result<Tried>>),
+    Runs(RunningTrial),
     Passed,
+}
+
+/// Dropped, it is over.
+struct RunningTrial {
+    result: Receiver<anyhow::Result<Tried>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for RunningTrial {
+    fn drop(&mut self) {
+        self.is_over.store(true, Relaxed);
+    }
 }
 
 /// What a server keeps for the program beside the group.
@@ -609,12 +622,16 @@ impl Server {
             clients.time_out_handshakes(clock::now());
             clients.look_for_ports(&self.core.service.published, clock::now());
         }
+        self.look_at_own_gateway();
         self.send_batches();
         self.keep_cut();
         let now = clock::now();
         self.compare_outputs(now);
         for id in self.core.group.peers.connected.keys() {
             self.core.service.heard.insert(*id, now);
+        }
+        if self.core.group.store.inner().has_begun() {
+            self.core.service.trial = Trial::Passed; // another leader's has
         }
         if !self.core.group.leads() {
             return;
@@ -624,6 +641,15 @@ impl Server {
             return;
         }
         self.end_silent_gateway(now);
+    }
+
+    /// Clients that have nothing to say learn from this, and not from an answer, that the log holds them to
+    /// be gone.
+    fn look_at_own_gateway(&mut self) {
+        let gateway = self.core.service.batches.as_ref().map(Batches::gateway);
+        if gateway.is_some_and(|it| self.core.group.store.inner().has_ended(it)) {
+            self.begin_gateway(CLIENTS_GONE);
+        }
     }
 
     fn begin_program(&mut self) {
@@ -651,9 +677,12 @@ impl Server {
             Trial::NotBegun => {
                 let served = self.options.served.clone();
                 let served = served.context("a program is served")?;
-                *trial = Trial::Runs(elsewhere("try-program", move || try_program(&served))?);
+                let is_over = Arc::new(AtomicBool::new(false));
+                let told = Arc::clone(&is_over);
+                let result = elsewhere("try-program", move || try_program(&served, &told))?;
+                *trial = Trial::Runs(RunningTrial { result, is_over });
             }
-            Trial::Runs(result) => match result.try_recv() {
+            Trial::Runs(runs) => match runs.result.try_recv() {
                 Ok(tried) => {
                     tried.context("tried before it is served")?;
                     *trial = Trial::Passed;

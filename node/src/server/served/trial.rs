@@ -8,11 +8,16 @@ use quorumwire_interpose::{Program, Rings, Said, Sizes, Start, Started};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long it has to listen, and to save itself.
-const WITHIN: Duration = Duration::from_secs(20);
+/// How long it has to listen: one that reads much before takes a while.
+const LISTENS_WITHIN: Duration = Duration::from_mins(2);
+/// The log says by then that it does not yet.
+const SAYS_AFTER: Duration = Duration::from_secs(10);
+/// How long it has to save itself.
+const SAVES_WITHIN: Duration = Duration::from_secs(20);
 /// How long it is watched once it listens.
 const WATCHED_FOR: Duration = Duration::from_millis(200);
 /// From turn to turn.
@@ -30,6 +35,8 @@ pub struct Tried {
 /// A program that is tried. It ends with this.
 struct Trial<'a> {
     program: &'a Program,
+    /// Nobody needs to know any more.
+    is_over: &'a AtomicBool,
     rings: Rings,
     started: Started,
     /// When it began, and the time of day then, in nanoseconds.
@@ -46,8 +53,8 @@ impl Drop for Trial<'_> {
 }
 
 /// Looks at its file, starts it in a folder of its own, which is removed, and gives it turns without clients.
-/// One that saves itself does so and begins anew from that.
-pub fn try_program(served: &ServedOptions) -> anyhow::Result<Tried> {
+/// One that saves itself does so and begins anew from that. It is killed when `is_over` becomes true.
+pub fn try_program(served: &ServedOptions, is_over: &AtomicBool) -> anyhow::Result<Tried> {
     let mut served = served.clone();
     check_file(&mut served)?;
     let (file, arguments) = served.command.split_first().context("a command to run")?;
@@ -55,12 +62,12 @@ pub fn try_program(served: &ServedOptions) -> anyhow::Result<Tried> {
     let mut program = Program::of(file, folder.path());
     program.arguments = arguments.to_vec();
     program.is_serial = served.serial_turn_max.is_some();
-    let mut trial = Trial::start(&program)?;
+    let mut trial = Trial::start(&program, is_over)?;
     let tried = trial.until_it_listens()?;
     if let Some(signal) = served.save_signal {
         trial.save(signal)?;
         drop(trial);
-        let again = Trial::start(&program)?.until_it_listens();
+        let again = Trial::start(&program, is_over)?.until_it_listens();
         let again = again.context("begun anew from what it saved")?;
         ensure!(
             again == tried,
@@ -71,7 +78,7 @@ pub fn try_program(served: &ServedOptions) -> anyhow::Result<Tried> {
 }
 
 impl<'a> Trial<'a> {
-    fn start(program: &'a Program) -> anyhow::Result<Self> {
+    fn start(program: &'a Program, is_over: &'a AtomicBool) -> anyhow::Result<Self> {
         let day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         let wall_ns = u64::try_from(day.as_nanos())?;
         let start = Start {
@@ -87,6 +94,7 @@ impl<'a> Trial<'a> {
             started.with_context(|| format!("starting {}", program.file.to_string_lossy()))?;
         Ok(Self {
             program,
+            is_over,
             rings,
             started,
             begun: Instant::now(),
@@ -106,6 +114,7 @@ impl<'a> Trial<'a> {
     /// Gives it a turn, if it has taken those before.
     fn give_turn(&mut self) -> anyhow::Result<()> {
         thread::sleep(TURN);
+        ensure!(!self.is_over.load(Relaxed), "nobody needs to know any more");
         let name = self.program.file.to_string_lossy();
         if let Some(why) = self.rings.refusal() {
             anyhow::bail!("{name} cannot be served: {why}");
@@ -121,6 +130,7 @@ impl<'a> Trial<'a> {
     /// Where it listens, once it has been watched for long enough.
     fn until_it_listens(&mut self) -> anyhow::Result<Tried> {
         let (mut tried, mut listens_since) = (Tried::default(), None);
+        let mut says_at = SAYS_AFTER;
         while listens_since.is_none_or(|since: Instant| since.elapsed() < WATCHED_FOR) {
             self.give_turn()?;
             let name = self.program.file.to_string_lossy();
@@ -135,10 +145,21 @@ impl<'a> Trial<'a> {
             if !tried.listens.is_empty() || !tried.datagrams.is_empty() {
                 listens_since.get_or_insert_with(Instant::now);
             }
+            let waits = listens_since.is_none();
+            if waits && self.begun.elapsed() >= says_at {
+                says_at += SAYS_AFTER;
+                let seconds = self.begun.elapsed().as_secs();
+                tracing::warn!(
+                    program = %name,
+                    seconds,
+                    "the program that is tried listens nowhere yet"
+                );
+            }
             ensure!(
-                listens_since.is_some() || self.begun.elapsed() < WITHIN,
-                "{name} listens nowhere, {} s after its start",
-                WITHIN.as_secs()
+                !waits || self.begun.elapsed() < LISTENS_WITHIN,
+                "{name} listens nowhere, {} s after its start, and is not served: it must listen at a port \
+                 within that time, by TCP or UDP",
+                LISTENS_WITHIN.as_secs()
             );
         }
         Ok(tried)
@@ -154,10 +175,10 @@ impl<'a> Trial<'a> {
                 break status;
             }
             ensure!(
-                told_at.elapsed() < WITHIN,
+                told_at.elapsed() < SAVES_WITHIN,
                 "{} was told to save itself and to end, and has not in {} s: see option save-signal",
                 self.name(),
-                WITHIN.as_secs()
+                SAVES_WITHIN.as_secs()
             );
             self.give_turn()?;
             while self.rings.take()?.is_some() {}
@@ -185,5 +206,29 @@ impl Tried {
             }
             Said::Data { .. } | Said::Shut { .. } | Said::Close { .. } | Said::Datagram { .. } => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// A program that listens nowhere would be waited for.
+    #[test]
+    fn a_trial_ends_when_nobody_needs_it_any_more() {
+        let served = ServedOptions {
+            command: ["sleep", "1000"].map(Into::into).to_vec(),
+            published: BTreeMap::new(),
+            save_signal: None,
+            cut_log_bytes: 1,
+            unchecked_output: false,
+            unchecked_commands: &[],
+            serial_turn_max: None,
+        };
+        let begun = Instant::now();
+        let error = try_program(&served, &AtomicBool::new(true)).unwrap_err();
+        assert!(format!("{error:#}").contains("nobody needs"), "{error:#}");
+        assert!(begun.elapsed() < SAYS_AFTER);
     }
 }
