@@ -3,9 +3,10 @@
 use super::groups::SECOND_GROUP;
 use super::links::{BEGINS_WITH, JOINS, SECRET_OF_EPOCH};
 use crate::keys::{ClusterKeys, EpochKeys};
-use crate::options::{Durability, OnFollower, ServerOptions};
+use crate::options::{Durability, OnFollower, ServedOptions, ServerOptions};
 use crate::planes::PlaneChoice;
 use quorumwire_wire::peer::Setting;
+use std::path::Path;
 use std::time::Duration;
 
 /// `begins`: it takes part in making a new cluster, should there be none yet.
@@ -60,6 +61,7 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
             given(options.client_auth_file.is_some()),
         ),
     ];
+    settings.extend(options.served.iter().flat_map(of_program));
     settings.push((SECOND_GROUP, given(options.second_group.is_some())));
     if begins && !options.join {
         let ids: Vec<String> = options.members.keys().map(ToString::to_string).collect();
@@ -72,6 +74,20 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
         value,
     };
     settings.into_iter().map(setting).collect()
+}
+
+/// Programs that are run otherwise say something else, or what is compared of it is something else. How a
+/// program is known follows from the name of its file.
+fn of_program(served: &ServedOptions) -> [(&'static str, String); 4] {
+    let file = served.command.first().map(Path::new);
+    let name = file.and_then(Path::file_name).unwrap_or_default();
+    let signal = served.save_signal.map(|it| it.to_string());
+    [
+        ("COMMAND", name.to_string_lossy().into_owned()),
+        ("save-signal", signal.unwrap_or_else(|| "none".to_owned())),
+        ("serial", given(served.serial_turn_max.is_some())),
+        ("unchecked-output", given(served.unchecked_output)),
+    ]
 }
 
 /// Which secrets it has, as fingerprints: one setting for each epoch, because replicas are in different steps
@@ -90,4 +106,35 @@ fn milliseconds(duration: Duration) -> String {
 
 fn given(is: bool) -> String {
     if is { "on" } else { "off" }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn programs_that_are_run_otherwise_are_not_alike() {
+        let served = ServedOptions {
+            command: ["/usr/bin/redis-server", "--port", "0"]
+                .map(Into::into)
+                .to_vec(),
+            published: BTreeMap::new(),
+            save_signal: Some(15),
+            cut_log_bytes: 1,
+            unchecked_output: false,
+            unchecked_commands: &[],
+            serial_turn_max: None,
+        };
+        let of = |served: &ServedOptions| of_program(served).map(|(_, value)| value);
+        assert_eq!(of(&served), ["redis-server", "15", "off", "off"]);
+        let other = ServedOptions {
+            command: vec!["redis-server-7".into()],
+            save_signal: None,
+            unchecked_output: true,
+            serial_turn_max: Some(Duration::from_secs(1)),
+            ..served
+        };
+        assert_eq!(of(&other), ["redis-server-7", "none", "on", "on"]);
+    }
 }
