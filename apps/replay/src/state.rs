@@ -68,6 +68,8 @@ pub struct Beginning<'a, S> {
 pub struct Turn<'a> {
     /// Higher than the one before.
     pub number: u64,
+    /// The last command of the log that was carried out, which it follows from unless from the time.
+    pub command: u64,
     /// The log's time.
     pub log_time: LogTime,
     /// The time of day then, in milliseconds since 1970.
@@ -202,6 +204,8 @@ pub struct Replay<P: Program> {
     ahead_ms: Option<i64>,
     /// The last turn.
     turn: u64,
+    /// The number of the last command.
+    command: u64,
     /// By replica.
     gateways: BTreeMap<u16, KnownGateway>,
     /// The numbers of the last ones that are gone, by replica: what is still on its way of them is not
@@ -227,6 +231,7 @@ impl<P: Program> Default for Replay<P> {
             log_time: LogTime(0),
             ahead_ms: None,
             turn: 0,
+            command: 0,
             gateways: BTreeMap::new(),
             ended: Ended::new(),
             connections: BTreeMap::new(),
@@ -366,6 +371,7 @@ impl<P: Program> Replay<P> {
         self.turn += 1;
         let turn = Turn {
             number: self.turn,
+            command: self.command,
             log_time: self.log_time,
             wall_ms: self.wall_ms(),
             events,
@@ -479,6 +485,7 @@ impl<P: Program> Replay<P> {
 impl<P: Program> Application for Replay<P> {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
         self.bytes_since_cut += entry.command.len() as u64;
+        self.command = entry.number;
         let answer = match Command::decode(entry.command) {
             Ok(Command::Begin { key }) => {
                 if !self.has_begun() {

@@ -12,6 +12,8 @@ use std::path::Path;
 #[derive(Default)]
 struct Written {
     lines: Vec<String>,
+    /// The command of the log behind each turn.
+    commands: Vec<u64>,
     is_full: bool,
 }
 
@@ -58,10 +60,12 @@ impl Program for Written {
     fn turn(&mut self, turn: &Turn<'_>) {
         let Turn {
             number,
+            command,
             log_time,
             wall_ms,
             events,
         } = turn;
+        self.commands.push(*command);
         self.lines
             .push(format!("{number} at {} ({wall_ms}) {events:?}", log_time.0));
     }
@@ -157,6 +161,9 @@ fn a_program_begins_once_and_not_before_the_log_says_so() {
     assert_eq!(one.lines(), ["begin at 5 (1005) [1, 1] behind 0"]);
     one.replay.advance(LogTime(6));
     assert_eq!(one.lines(), ["1 at 6 (1006) []"]);
+    one.batch(ONE, 1, &[accept(0)]);
+    let program = one.replay.program.as_ref().expect("it has one");
+    assert_eq!(program.commands, [3, 4]);
 }
 
 #[test]

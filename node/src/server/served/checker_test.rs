@@ -35,6 +35,7 @@ fn give(checker: &mut Checker, number: u64, events: &[TurnEvent<'_>]) {
 fn give_at(checker: &mut Checker, number: u64, log_time_ms: u64, events: &[TurnEvent<'_>]) {
     checker.given(&Turn {
         number,
+        command: 0,
         log_time: LogTime(log_time_ms),
         wall_ms: 0,
         events,

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use quorumwire_interfaces::LogTime;
 use quorumwire_interpose::{Program, Rings, Sizes, Start, Started};
 use quorumwire_replay::{self as replay, Beginning, Turn, TurnEvent};
+use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
@@ -42,6 +43,8 @@ pub struct Serving {
 #[derive(Clone, Copy, Default)]
 struct Given {
     number: u64,
+    /// The command of the log that it follows from.
+    command: u64,
     log_time_ns: u64,
     wall_ns: u64,
 }
@@ -72,8 +75,9 @@ pub struct Running {
     pub rings: Rings,
     started: Started,
     file: String,
-    /// The last turn that it was given.
-    given: u64,
+    /// Those that it was given and had not done when that was looked at last: each with the command of the
+    /// log that it follows from.
+    given: VecDeque<(u64, u64)>,
     serial: Option<SerialTurns>,
 }
 
@@ -133,7 +137,7 @@ impl Serving {
             rings,
             started,
             file,
-            given: 0,
+            given: VecDeque::new(),
             serial: self.serial_turn_max.map(|turn_max| SerialTurns {
                 turn_max,
                 done: (0, Instant::now()),
@@ -258,8 +262,16 @@ impl Running {
             anyhow::bail!("{file} cannot be served: {why}");
         }
         let turn = self.rings.turn_done();
+        // The last one stays: a program may also end when it has done all.
+        while self.given.len() > 1 && self.given.front().is_some_and(|it| it.0 <= turn) {
+            self.given.pop_front();
+        }
         if let Some(status) = self.started.child.try_wait()? {
-            anyhow::bail!("{file} has ended ({status}) in or after turn {turn}");
+            let (turn, command) = self.given.front().copied().unwrap_or_default();
+            anyhow::bail!(
+                "{file} has ended ({status}) in or after turn {turn}, of the log's entry {command}. If that entry ends \
+                 the program, it does so wherever it is carried out: see docs/run.md, \"What is served\""
+            );
         }
         self.check_serial(turn)
     }
@@ -270,7 +282,7 @@ impl Running {
             return Ok(());
         };
         let has_begun = self.rings.has_begun();
-        if done != serial.done.0 || done == self.given {
+        if done != serial.done.0 || self.given.back().is_none_or(|it| it.0 == done) {
             serial.done = (done, Instant::now());
             return Ok(());
         }
@@ -298,11 +310,12 @@ impl Running {
     fn give(&mut self, turn: Given, events: &[TurnEvent<'_>]) -> anyhow::Result<()> {
         let Given {
             number,
+            command,
             log_time_ns,
             wall_ns,
         } = turn;
         let is_given = self.rings.give(number, log_time_ns, wall_ns, events);
-        self.given = number;
+        self.given.push_back((number, command));
         anyhow::ensure!(is_given, "turn {number} does not fit the program's ring");
         Ok(())
     }
@@ -313,6 +326,7 @@ impl Running {
             number,
             log_time_ns,
             wall_ns,
+            ..
         } = turn;
         let is_given = self.rings.give_signal(number, log_time_ns, wall_ns, signal);
         anyhow::ensure!(is_given, "turn {number} does not fit the program's ring");
@@ -348,6 +362,7 @@ impl replay::Program for Serving {
         } = *beginning;
         self.last = Given {
             number: turn,
+            command: 0,
             log_time_ns: log_time.0.saturating_mul(MILLISECOND_NS),
             wall_ns: wall_ms.saturating_mul(MILLISECOND_NS),
         };
@@ -402,6 +417,7 @@ impl replay::Program for Serving {
         };
         self.last = Given {
             number: turn.number,
+            command: turn.command,
             log_time_ns: turn.log_time.0.saturating_mul(MILLISECOND_NS),
             wall_ns: turn.wall_ms.saturating_mul(MILLISECOND_NS),
         };
