@@ -38,6 +38,7 @@ mod redis;
 mod redis_tools;
 mod redis_words;
 mod refusals;
+mod served_answers;
 mod served_backups;
 mod served_clients;
 mod served_datagrams;
