@@ -1,12 +1,14 @@
 //! A small Redis client that gives its answers in memcached's words, so that a load need not know which of
 //! the two it speaks. One connection, blocking, no retry of its own.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::client::{Client, Item, Line, Outcome};
+use crate::cluster::{REDIS_PORT, REQUEST_TIMEOUT};
 
 /// The longest line of an answer that is read.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -276,6 +278,15 @@ pub enum Connection {
 }
 
 impl Connection {
+    /// To a port of Redis', or of memcached's.
+    pub fn to(address: SocketAddr) -> io::Result<Self> {
+        if address.port() == REDIS_PORT {
+            RedisClient::connect(address, REQUEST_TIMEOUT).map(Self::Redis)
+        } else {
+            Client::connect(address, REQUEST_TIMEOUT).map(Self::Memcached)
+        }
+    }
+
     /// Whether it can still be used.
     #[must_use]
     pub fn is_usable(&self) -> bool {
@@ -297,6 +308,26 @@ impl Connection {
             Self::Memcached(client) => client.get(key),
             Self::Redis(client) => client.get(key),
         }
+    }
+
+    /// Reads many keys: those that are there.
+    pub fn get_many(&mut self, keys: &[&str]) -> Outcome<BTreeMap<String, Vec<u8>>> {
+        let client = match self {
+            Self::Memcached(client) => {
+                let items = client.gets_many(keys);
+                return items.map(|items| items.into_iter().map(|it| (it.key, it.value)).collect());
+            }
+            Self::Redis(client) => client,
+        };
+        let mut found = BTreeMap::new();
+        for key in keys {
+            match client.get(key) {
+                Outcome::Done(value) => found.extend(value.map(|value| ((*key).to_owned(), value))),
+                Outcome::Refused(reason) => return Outcome::Refused(reason),
+                Outcome::Unknown(reason) => return Outcome::Unknown(reason),
+            }
+        }
+        Outcome::Done(found)
     }
 
     /// Reads one key for a [`cas`](Self::cas).

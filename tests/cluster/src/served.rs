@@ -1,8 +1,9 @@
 //! Programs that were not written for it, served by every replica, and clients of all of them while the
 //! leader dies.
 use crate::cluster::{Cluster, Durability, Plan};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use redis::Connection;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -44,6 +45,25 @@ pub fn wait_for_redis(cluster: &Cluster<'_>, ids: &[u16]) -> Result<()> {
     cluster.wait_for("programs that answer", || {
         Ok(ids.iter().all(|id| connect(cluster.redis(*id)).is_ok()))
     })
+}
+
+/// What the Redis there holds, in short.
+fn digest(address: SocketAddr) -> Result<String> {
+    let mut connection = connect(address)?;
+    Ok(redis::cmd("DEBUG").arg("DIGEST").query(&mut connection)?)
+}
+
+/// Waits until the Redis of each of these holds the same. Nor has one of them said something else.
+pub fn wait_for_equal_redis(cluster: &Cluster<'_>, ids: &[u16]) -> Result<()> {
+    cluster.wait_for("equal programs", || {
+        let digests = ids.iter().map(|id| digest(cluster.redis(*id)));
+        Ok(digests.collect::<Result<BTreeSet<_>>>()?.len() == 1)
+    })?;
+    for id in ids {
+        let differences = cluster.status(*id)?.output_differences;
+        ensure!(differences.is_empty(), "{differences:?}");
+    }
+    Ok(())
 }
 
 /// What one of many clients is given.

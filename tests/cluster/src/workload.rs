@@ -13,12 +13,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::client::{Client, Outcome};
-use crate::cluster::{MEMCACHED_PORT, REDIS_PORT, REQUEST_TIMEOUT, SETTLE_DEADLINE};
+use crate::client::Outcome;
+use crate::cluster::{MEMCACHED_PORT, REDIS_PORT, SETTLE_DEADLINE};
 use crate::datagrams::Datagrams;
 use crate::history::{Answer, Call, Operation, Recorder};
 use crate::linearizability::{self, Checked};
-use crate::redis_client::{CHANGED, Connection, RedisClient, UNKNOWN_WATCHED};
+use crate::redis_client::{CHANGED, Connection, UNKNOWN_WATCHED};
 
 /// A run with fewer answered operations a second proves nothing.
 pub const RATE_PER_SECOND_MIN: f64 = 200.0;
@@ -152,7 +152,8 @@ pub struct Report {
 }
 
 impl Running {
-    /// Starts the load from the calling thread's network namespace on these memcached addresses.
+    /// Starts the load from the calling thread's network namespace on these addresses: of Redis, if they have
+    /// its port, and else of memcached.
     #[must_use]
     pub fn start(load: Load, targets: &[SocketAddr], seed: u64) -> Self {
         let start = Instant::now();
@@ -309,11 +310,11 @@ impl Report {
         let mut lost = Vec::new();
         for entries in self.journal.chunks(JOURNAL_READ_KEYS) {
             let keys: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
-            let items = reader.ask(|client| client.gets_many(&keys))?;
+            let values = reader.ask(|client| client.get_many(&keys))?;
             for entry in entries {
                 let expected = entry.value.to_string();
-                let found = items.iter().find(|item| item.key == entry.key);
-                if found.is_none_or(|item| item.value != expected.as_bytes()) {
+                let found = values.get(&entry.key);
+                if found.is_none_or(|value| value != expected.as_bytes()) {
                     lost.push(entry.key.clone());
                 }
             }
@@ -379,7 +380,7 @@ fn answer(line: &str) -> Answer {
 struct Reader {
     targets: Vec<SocketAddr>,
     target: usize,
-    connection: Option<Client>,
+    connection: Option<Connection>,
 }
 
 impl Reader {
@@ -391,12 +392,12 @@ impl Reader {
         }
     }
 
-    fn ask<T>(&mut self, request: impl Fn(&mut Client) -> Outcome<T>) -> Result<T> {
+    fn ask<T>(&mut self, request: impl Fn(&mut Connection) -> Outcome<T>) -> Result<T> {
         let end = Instant::now() + SETTLE_DEADLINE;
         while Instant::now() < end {
             if self.connection.is_none() {
                 let target = self.targets[self.target % self.targets.len()];
-                self.connection = Client::connect(target, REQUEST_TIMEOUT).ok();
+                self.connection = Connection::to(target).ok();
             }
             if let Some(connection) = &mut self.connection
                 && let Some(answer) = request(connection).done()
@@ -492,15 +493,19 @@ impl Worker {
         }
     }
 
-    /// To a port that is not memcached's usual one there is no Redis port.
+    /// To a port that is not memcached's usual one there is no Redis port. One to Redis' usual port is one to
+    /// Redis.
     fn connect(&mut self) -> io::Result<Connection> {
         let target = self.targets[self.target % self.targets.len()];
         self.connected += 1;
+        if target.port() == REDIS_PORT {
+            return Connection::to(target);
+        }
         if (self.id + self.connected).is_multiple_of(3) && target.port() == MEMCACHED_PORT {
             let redis = SocketAddr::new(target.ip(), REDIS_PORT);
-            RedisClient::connect(redis, REQUEST_TIMEOUT).map(Connection::Redis)
+            Connection::to(redis)
         } else {
-            Client::connect(target, REQUEST_TIMEOUT).map(Connection::Memcached)
+            Connection::to(target)
         }
     }
 

@@ -42,6 +42,7 @@ mod served_answers;
 mod served_backups;
 mod served_clients;
 mod served_datagrams;
+mod served_histories;
 mod served_outputs;
 mod served_profiles;
 mod served_programs;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_cluster_tests::served::{
-    Given, REDIS, connect, kill_leader_under, three, wait_for_redis,
+    Given, REDIS, connect, kill_leader_under, three, wait_for_equal_redis, wait_for_redis,
 };
 use quorumwire_cluster_tests::status::page;
 use redis::Commands as _;
@@ -17,12 +17,6 @@ use redis::Commands as _;
 /// What clients get answered before the next thing happens.
 const COMMANDS: u64 = 100;
 const CLIENTS_OF_EACH: u64 = 3;
-
-fn digest(address: SocketAddr) -> Result<String> {
-    Ok(redis::cmd("DEBUG")
-        .arg("DIGEST")
-        .query(&mut connect(address)?)?)
-}
 
 /// What a client was told, and whether its connection has ended.
 #[derive(Default)]
@@ -57,17 +51,7 @@ fn push(given: &Given<'_>) -> Result<Told> {
 
 /// All programs have the same; with a client's answer there, what it was told is in it.
 fn compare(cluster: &Cluster<'_>, ids: &[u16], told: &[Told]) -> Result<()> {
-    let mut digests = BTreeSet::new();
-    cluster.wait_for("equal programs", || {
-        let of_each: Result<BTreeSet<_>> =
-            ids.iter().map(|id| digest(cluster.redis(*id))).collect();
-        digests = of_each?;
-        Ok(digests.len() == 1)
-    })?;
-    for id in ids {
-        let differences = cluster.status(*id)?.output_differences;
-        ensure!(differences.is_empty(), "{differences:?}");
-    }
+    wait_for_equal_redis(cluster, ids)?;
     let first = *ids.first().context("a replica")?;
     let list: Vec<String> = connect(cluster.redis(first))?.lrange("list", 0, -1)?;
     let once: BTreeSet<&String> = list.iter().collect();

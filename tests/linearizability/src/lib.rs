@@ -2,6 +2,7 @@
 //! one key at a time. It judges what clients saw, not what replicas hold.
 
 pub mod history;
+pub mod list;
 mod preparation;
 mod register;
 mod search;
