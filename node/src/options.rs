@@ -92,6 +92,8 @@ pub struct ServedOptions {
     /// Where clients connect, by the port at which the program listens; else at the same port, on loopback
     /// unless [`insecure`](ServerOptions::insecure).
     pub published: BTreeMap<ProgramPort, SocketAddr>,
+    /// A replica that does not lead serves no client.
+    pub followers_refuse: bool,
     /// The signal upon which the program saves itself in its folder and ends, so that it can begin from
     /// there. None: it cannot, and the whole log is kept.
     pub save_signal: Option<u8>,

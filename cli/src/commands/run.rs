@@ -43,6 +43,10 @@ pub struct Arguments {
     /// mean that one only. May be given several times [default: where the program listens]
     #[arg(long, value_name = "PORT=IP:PORT", value_parser = published)]
     publish: Vec<(ProgramPort, SocketAddr)>,
+    /// What a follower does with the program's clients: pass on to the leader what they do, or refuse them,
+    /// and cut those that it has when it no longer leads
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Followers::Forward)]
+    followers: Followers,
     /// The signal upon which the program saves itself in its folder and ends, to begin again from there;
     /// `none`: it cannot, and the whole log is kept [default: TERM for redis-server and valkey-server,
     /// or none]
@@ -80,6 +84,13 @@ impl Arguments {
     pub(super) fn check(&self) -> Result<(), Refused> {
         self.flags.0.check()
     }
+}
+
+/// What followers do with clients.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+enum Followers {
+    Forward,
+    Refuse,
 }
 
 /// None: the program cannot save itself.
@@ -134,6 +145,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let served = ServedOptions {
         command,
+        followers_refuse: arguments.followers == Followers::Refuse,
         save_signal,
         cut_log_bytes: arguments.cut_log_mib << 20,
         published: arguments.publish.iter().copied().collect(),

@@ -120,6 +120,7 @@ mod tests {
                 .map(Into::into)
                 .to_vec(),
             published: BTreeMap::new(),
+            followers_refuse: false,
             save_signal: Some(15),
             cut_log_bytes: 1,
             unchecked_output: false,

@@ -157,3 +157,42 @@ fn who_takes_nothing_is_cut_and_who_is_slow_is_served() {
         Ok(())
     });
 }
+
+/// Whether this replica hangs up on whoever connects.
+fn hangs_up(address: SocketAddr) -> bool {
+    ask(address, "PING").map_or(true, |said| said.is_empty()) // or resets
+}
+
+#[test]
+fn followers_that_refuse_leave_clients_to_the_leader_whoever_that_is() {
+    let plan = Plan {
+        serves: REDIS.to_vec(),
+        options: vec![("followers", "refuse")],
+        ..Plan::new(3, Durability::Memory)
+    };
+    run_started(plan, |cluster| {
+        let serves_alone = |cluster: &Cluster<'_>, leader: u16| {
+            cluster.wait_for("a leader that serves, and it alone", || {
+                let is_served =
+                    ask(cluster.redis(leader), "PING").is_ok_and(|said| said.starts_with("+PONG"));
+                let mut others = (0..3).filter(|id| *id != leader);
+                Ok(is_served && others.all(|id| hangs_up(cluster.redis(id))))
+            })
+        };
+        let first = cluster.wait_for_leader()?;
+        serves_alone(cluster, first)?;
+        let mut client = connect(cluster.redis(first))?;
+        say(&mut client, "SET kept yes", "+OK\r\n")?;
+        cluster.network().isolate(first)?;
+        ensure!(client.read(&mut [0])? == 0, "a leader no longer is hung up");
+        let next = cluster.wait_for_leader_other_than(first)?;
+        serves_alone(cluster, next)?;
+        ensure!(ask(cluster.redis(next), "GET kept")?.starts_with("$3\r\nyes"));
+        ensure!(counted(cluster, first, "served_connections_refused_by_follower")? > 0);
+        cluster.network().heal()?;
+        let settled = cluster.wait_for_leader()?;
+        serves_alone(cluster, settled)?;
+        ensure!(ask(cluster.redis(settled), "GET kept")?.starts_with("$3\r\nyes"));
+        Ok(())
+    });
+}

@@ -27,6 +27,8 @@ counters! {
         pub dropped_full: "served_datagrams_dropped_full",
         /// Datagrams of clients of the served program dropped because too many of that client waited
         pub dropped_of_one: "served_datagrams_dropped_of_one",
+        /// Datagrams of clients of the served program dropped because their replica does not lead
+        pub refused_by_follower: "served_datagrams_refused_by_follower",
         /// Datagrams of clients dropped because the served program had left too many unread
         pub dropped_unread: "served_datagrams_dropped_unread",
         /// Datagrams of the served program dropped because their addressee has sent none, or not for long
@@ -52,6 +54,8 @@ pub struct Datagrams {
     buffer: Vec<u8>,
     /// So many this program had no room for.
     lost: u64,
+    /// None are taken: what comes is dropped.
+    pub refuses: bool,
     pub counters: DatagramCounters,
 }
 
@@ -81,6 +85,7 @@ impl Default for Datagrams {
             ports: BTreeMap::new(),
             buffer: vec![0; DATAGRAM_BYTES_MAX],
             lost: 0,
+            refuses: false,
             counters: DatagramCounters::default(),
         }
     }
@@ -164,6 +169,10 @@ impl Datagrams {
                     }
                     Err(_) => continue, // of one that was sent before
                 };
+                if self.refuses {
+                    self.counters.refused_by_follower += 1;
+                    continue;
+                }
                 match batches.room_for_datagram(peer.ip()) {
                     Ok(()) => {}
                     Err(NoRoom::ForAny) => {

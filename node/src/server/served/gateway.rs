@@ -54,6 +54,8 @@ counters! {
         pub cut_for_memory: "served_connections_cut_for_memory",
         /// Clients of the served program cut because the log held their replica to be gone
         pub cut_with_gateway: "served_connections_cut_with_gateway",
+        /// Clients of the served program refused, or cut, because their replica does not lead
+        pub refused_by_follower: "served_connections_refused_by_follower",
         /// Clients of the served program refused, or lost, because of TLS
         pub refused_by_tls: "served_connections_refused_by_tls",
         /// Clients of the served program that went away before their TLS handshake was done
@@ -149,6 +151,8 @@ pub struct Clients {
     is_exposed: bool,
     /// When the program began, until its ports were looked at.
     began_at: Option<Now>,
+    /// This replica does not lead, and is to serve nobody then.
+    refuses: bool,
     /// How connections are secured; none: not at all.
     pub tls: Option<Arc<ServerConfig>>,
     handshakes: Handshakes,
@@ -181,6 +185,7 @@ impl Clients {
             held_max,
             is_exposed,
             began_at: None,
+            refuses: false,
             tls: None,
             handshakes: Handshakes::default(),
             first_port: 0,
@@ -397,6 +402,19 @@ impl Clients {
         }
     }
 
+    /// Whether nobody is served here from now on: those who are connected are cut.
+    pub fn refuse(&mut self, refuses: bool, batches: &mut Batches) {
+        self.datagrams.refuses = refuses;
+        if std::mem::replace(&mut self.refuses, refuses) || !refuses {
+            return;
+        }
+        let clients: Vec<u32> = self.each.keys().copied().collect();
+        self.counters.refused_by_follower += clients.len() as u64;
+        for client in clients {
+            self.remove(client, batches);
+        }
+    }
+
     /// One of each port in turn, so that a flood at one keeps nobody away from the others.
     fn accept(&mut self, batches: &mut Batches, now: Now) {
         if !std::mem::take(&mut self.to_accept) {
@@ -433,6 +451,10 @@ impl Clients {
         batches: &mut Batches,
         now: Now,
     ) {
+        if self.refuses {
+            self.counters.refused_by_follower += 1;
+            return;
+        }
         if self.each.len() >= CLIENTS_MAX {
             self.counters.too_many += 1;
             return;

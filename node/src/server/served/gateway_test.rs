@@ -315,3 +315,25 @@ fn a_try_to_connect_elsewhere_is_counted() {
         assert_eq!(bench.clients.counters.outbound, all);
     }
 }
+
+#[test]
+fn a_follower_that_refuses_cuts_whom_it_has_and_takes_nobody() {
+    let mut bench = Bench::new();
+    let refuse = |bench: &mut Bench, refuses| bench.clients.refuse(refuses, &mut bench.batches);
+    refuse(&mut bench, false);
+    let mut first = bench.connect();
+    assert_eq!(bench.turn(), [Did::Accept(0)]);
+    refuse(&mut bench, true);
+    refuse(&mut bench, true);
+    assert_eq!(bench.turn(), [Did::Reset(0)]);
+    let mut second = bench.connect();
+    assert_eq!(bench.turn(), []);
+    for socket in [&mut first, &mut second] {
+        socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        assert_eq!(socket.read(&mut [0]).unwrap(), 0, "it is hung up");
+    }
+    assert_eq!(bench.clients.counters.refused_by_follower, 2);
+    refuse(&mut bench, false);
+    let _third = bench.connect();
+    assert_eq!(bench.turn(), [Did::Accept(1)]);
+}

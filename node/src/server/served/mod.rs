@@ -116,6 +116,7 @@ pub struct Served {
     taken_cut: u64,
     save_signal: Option<u8>,
     cut_log_bytes: u64,
+    followers_refuse: bool,
     heard: BTreeMap<ReplicaId, Now>,
     comparison: Comparison,
 }
@@ -147,6 +148,7 @@ impl Service for Served {
             published: served.published.clone(),
             save_signal: served.save_signal,
             cut_log_bytes: served.cut_log_bytes,
+            followers_refuse: served.followers_refuse,
             ..Self::default()
         })
     }
@@ -384,6 +386,10 @@ impl Server {
                 tracing::error!(%error, "the clients of the served program cannot be looked at");
             }
         }
+        clients.refuse(
+            service.followers_refuse && !self.core.group.leads(),
+            batches,
+        );
         clients.take(batches, clock::now());
         self.send_batches();
     }

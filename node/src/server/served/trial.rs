@@ -220,6 +220,7 @@ mod tests {
         let served = ServedOptions {
             command: ["sleep", "1000"].map(Into::into).to_vec(),
             published: BTreeMap::new(),
+            followers_refuse: false,
             save_signal: None,
             cut_log_bytes: 1,
             unchecked_output: false,
