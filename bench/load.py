@@ -36,6 +36,7 @@ class Server(NamedTuple):
 
     pid: int
     leads: bool
+    is_program: bool = False  # an unmodified server: alone, or what replicas of ours run
 
 
 class Cluster(NamedTuple):
@@ -85,6 +86,8 @@ class Sample(NamedTuple):
     failed_requests: int
     others_percent: float
     idle_percent: float
+    leader_us: float  # all its processes
+    program_us: float  # of these the unmodified server, 0 if it is none
 
 
 def put_on(cluster, workload, seconds):
@@ -118,7 +121,7 @@ def measure_command(cluster, command, seconds):
     ours = cpu.of_ended_children_and_self() - ours_before
     machine = cpu.of_machine().since(machine_before)
     after = used_by(pids)
-    used = [(server.leads, now.since(then)) for server, now, then in zip(cluster.servers, after, before)]
+    used = [(server, now.since(then)) for server, now, then in zip(cluster.servers, after, before)]
     return sample_of(printed, used, ours, machine), printed
 
 
@@ -129,7 +132,7 @@ def used_by(pids):
 
 
 def sample_of(printed, used, ours, machine):
-    """`used` is of each server, with whether it leads; `ours` of the load program and this one, seconds."""
+    """`used` is of each server; `ours` of the load program and this one, seconds."""
     operations = printed["operations"]
     if operations < 1:
         raise Failed(f"no request succeeded: {printed['errors']}")
@@ -147,14 +150,16 @@ def sample_of(printed, used, ours, machine):
         p99_us=printed["latency_us"]["p99"],
         p999_us=printed["latency_us"].get("p999"),
         server_cpu_us=per_operation(of_server.total for _, of_server in used),
-        leader_user_us=per_operation(of_server.user for leads, of_server in used if leads),
-        leader_system_us=per_operation(of_server.system for leads, of_server in used if leads),
-        followers_user_us=per_operation(of_server.user for leads, of_server in used if not leads),
-        followers_system_us=per_operation(of_server.system for leads, of_server in used if not leads),
+        leader_user_us=per_operation(of_server.user for it, of_server in used if it.leads),
+        leader_system_us=per_operation(of_server.system for it, of_server in used if it.leads),
+        followers_user_us=per_operation(of_server.user for it, of_server in used if not it.leads),
+        followers_system_us=per_operation(of_server.system for it, of_server in used if not it.leads),
         client_cpu_us=printed["client_cpu_us_per_operation"],
         softirq_us=per_operation([machine.softirq]),
         failed_requests=sum(printed["errors"].values()),
         # The kernel's two ways of counting differ by some ticks.
         others_percent=max(0.0, others) * 100 / everything,
         idle_percent=machine.idle * 100 / everything,
+        leader_us=per_operation(of_server.total for it, of_server in used if it.leads),
+        program_us=per_operation(of_server.total for it, of_server in used if it.leads and it.is_program),
     )

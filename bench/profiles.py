@@ -8,6 +8,8 @@ from load import LATENCY, MANY, PIPELINED, READS, WIDE
 # Parts beside the experiments.
 SIDE_BY_SIDE = "side-by-side"
 PLANES = "planes"
+# An experiment that the usual run has, too.
+SERVED = "served"
 # What the report calls what `side-by-side` measures.
 CLOSED_LOOPS = "closed loops"
 EXPERIMENTS = [experiment.name for experiment in ALL]
@@ -46,7 +48,7 @@ SHORT = Profile(
     "short", 1, 1, 1, [LATENCY, MANY, PIPELINED, READS], HOUR // 4, [SIDE_BY_SIDE, "outstanding", "sweep", "failover", "follower"],
     SHORT_LENGTH, SHORT_SYSTEMS, redis_benchmark=False, writes_results=False,
 )
-USUAL = Profile("usual", 5, 1, 3, [LATENCY, MANY, PIPELINED, READS], 3 * HOUR // 2, [SIDE_BY_SIDE, PLANES], NORMAL)
+USUAL = Profile("usual", 5, 1, 3, [LATENCY, MANY, PIPELINED, READS], 3 * HOUR // 2, [SIDE_BY_SIDE, SERVED, PLANES], NORMAL)
 FULL = Profile("full", 5, 2, 5, [LATENCY, MANY, PIPELINED, READS, WIDE], 16 * HOUR, PARTS, NORMAL)
 
 
@@ -57,7 +59,7 @@ class Refused(Exception):
 def chosen(profile, only, system_names):
     """The profile with what `--only` names: parts, systems, or both; either alone leaves the other as it is.
 
-    Systems alone leave out data planes, which are none of them.
+    Systems alone leave out data planes and unmodified servers, which have systems of their own.
     """
     if not only:
         return profile
@@ -68,7 +70,7 @@ def chosen(profile, only, system_names):
     systems = tuple(word for word in words if word in system_names)
     parts = [part for part in PARTS if part in words]
     return profile._replace(
-        parts=parts or [part for part in profile.parts if part != PLANES],
+        parts=parts or [part for part in profile.parts if part not in (SERVED, PLANES)],
         systems=systems or profile.systems,
         limit_seconds=FULL.limit_seconds if any(part in EXPERIMENTS for part in parts) else profile.limit_seconds,
     )

@@ -1,4 +1,6 @@
 """One replica of ours that is measured: its ports, and the words that start it."""
+import os
+from pathlib import Path
 from typing import NamedTuple
 
 from processes import output_of
@@ -7,6 +9,12 @@ PEER_PORT, PLANE_PORT, OWN_PORT = 7400, 7401, 7402
 MEMCACHED_PORT, REDIS_PORT, HTTP_PORT = 11211, 6379, 8080
 CLUSTER = "bench"
 COMMAND_SECONDS_MAX = 20
+# Unmodified servers: their arguments, without the port that goes behind them, and the protocol that they speak. Nothing is
+# on disk, as when they are alone.
+PROGRAMS = {
+    "redis-server": (["--save", "", "--appendonly", "no", "--protected-mode", "no", "--port"], "redis"),
+    "memcached": (["-U", "0", "-t", "1", "-m", "64", *(["-u", "root"] if os.geteuid() == 0 else []), "-p"], "memcached"),
+}
 
 
 def leader_of_serving(status, members, plane):
@@ -27,6 +35,7 @@ class Replicas(NamedTuple):
     durability: str = "memory"
     election_timeout_ms: int | None = None  # the server's default
     options: tuple = ()  # more of the server's
+    program: str = ""  # an unmodified server that each of them runs, of `PROGRAMS`
 
     @property
     def secret(self):
@@ -43,7 +52,11 @@ class Replicas(NamedTuple):
     def command(self, slot):
         """Starts one. Servers raise their own priority unless told not to; where others are measured, everybody's is the same."""
         own = self.addresses[slot]
-        listens = {"peer": PEER_PORT, "memcached": MEMCACHED_PORT, "redis": REDIS_PORT, "client": OWN_PORT, "http": HTTP_PORT}
+        listens = {"peer": PEER_PORT, "client": OWN_PORT, "http": HTTP_PORT}
+        # A program's clients come to the port that our own store has for its protocol.
+        clients = {"memcached": MEMCACHED_PORT, "redis": REDIS_PORT}
+        arguments, protocol = PROGRAMS.get(self.program, ([], None))
+        listens |= {} if self.program else clients
         named = {
             "cluster": CLUSTER, "id": slot, "dir": self.folder / f"data-{slot}", "durability": self.durability, "raise-priority": 0,
             "members": ",".join(f"{n}={address}:{PEER_PORT}" for n, address in enumerate(self.addresses)),
@@ -54,4 +67,14 @@ class Replicas(NamedTuple):
         if self.election_timeout_ms is not None:
             named["election-timeout-ms"] = self.election_timeout_ms
         words = [word for name, value in named.items() for word in (f"--{name}", str(value))]
-        return [str(self.server), "server", "--insecure", *words, *self.options]
+        if not self.program:
+            return [str(self.server), "server", "--insecure", *words, *self.options]
+        port = clients[protocol]
+        published = ["--publish", f"{port}={own}:{port}"]
+        return [str(self.server), "run", "--insecure", *words, *published, *self.options, "--", self.program, *arguments, str(port)]
+
+
+def children_of(pid):
+    """Whatever thread started them: of a replica, the program that it runs."""
+    listed = (path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    return [int(child) for children in listed for child in children]

@@ -3,7 +3,8 @@ from experiments.failover import Failover
 from experiments.follower import Follower
 from experiments.loads import Durability, Mixed, Payload, Replicas
 from experiments.outstanding import Outstanding
+from experiments.served import Served
 from experiments.sweep import Sweep
 from experiments.traffic import Traffic
 
-ALL = [Outstanding(), Sweep(), Payload(), Replicas(), Durability(), Mixed(), Failover(), Follower(), Traffic()]
+ALL = [Outstanding(), Sweep(), Payload(), Replicas(), Durability(), Mixed(), Failover(), Follower(), Traffic(), Served()]

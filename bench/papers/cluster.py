@@ -14,7 +14,7 @@ import load
 import plane_load
 from namespaces import FIRST_REPLICA_HOST
 from processes import Failed, output_of, start, wait_until
-from replica import COMMAND_SECONDS_MAX, HTTP_PORT, MEMCACHED_PORT, REDIS_PORT, Replicas, leader_of_serving
+from replica import COMMAND_SECONDS_MAX, HTTP_PORT, MEMCACHED_PORT, REDIS_PORT, Replicas, children_of, leader_of_serving
 
 # A loaded machine shall measure badly, not hold elections; figures with failures say another.
 ELECTION_TIMEOUT_MS = 10_000
@@ -28,6 +28,8 @@ class System(NamedTuple):
     name: str
     plane: str  # as the option `plane` of the server, or an unreplicated server's name
     note: str
+    program: str = ""  # an unmodified server that each replica runs, of replica.py's
+    replicas: int = 3
 
 
 OFF = System("planes off", "none", "three replicas, `--plane none`: replication by TCP in the servers")
@@ -56,13 +58,13 @@ class Load(NamedTuple):
 
 
 class Cluster:
-    """Three replicas that serve; they end with `stack`."""
+    """Replicas that serve; they end with `stack`."""
 
     def __init__(self, stack, place, tools, system, folder, durability="memory", election_timeout_ms=ELECTION_TIMEOUT_MS):
         self.stack, self.place, self.tools, self.system, self.folder = stack, place, tools, system, folder
-        self.members = list(range(3))
+        self.members = list(range(system.replicas))
         addresses = [place.address(slot) for slot in self.members]
-        self.replicas = Replicas(tools.server, folder, addresses, system.plane, durability, election_timeout_ms)
+        self.replicas = Replicas(tools.server, folder, addresses, system.plane, durability, election_timeout_ms, program=system.program)
         self.keys = self.replicas.make_keys()
         self.processes = {slot: self.start_replica(slot) for slot in self.members}
         self.leader = self.wait_until_it_serves()
@@ -121,13 +123,13 @@ class Cluster:
         reports = [it.get("report") or {} for it in self.status().get("replicas", [])]
         return bool(reports) and all(report.get("quorum") == quorum for report in reports)
 
-    def commit_buckets(self):
-        """How long commit took so far, as the leader counts: buckets, and their sum in microseconds; None: unknown."""
+    def durations(self):
+        """What the leader counts of its own times so far, by name: buckets, and their sum in microseconds; empty: unknown."""
         for replica in self.status().get("replicas", []):
             if replica["id"] == self.leader and replica.get("report"):
-                commit = replica["report"]["durations"]["commit"]
-                return commit["bucket_counts"], commit["sum_us"]
-        return None
+                counted = replica["report"]["durations"]
+                return {name: (of["bucket_counts"], of["sum_us"]) for name, of in counted.items()}
+        return {}
 
     def kill(self, slot):
         os.kill(self.processes[slot].pid, signal.SIGKILL)
@@ -159,7 +161,10 @@ class Cluster:
         return ",".join(f"{self.place.address(slot)}:{port}" for slot in [self.leader, *others])
 
     def servers(self):
-        return [load.Server(self.processes[slot].pid, slot == self.leader) for slot in self.members]
+        """And what they run."""
+        replicas = [load.Server(self.processes[slot].pid, slot == self.leader) for slot in self.members]
+        programs = ((child, replica.leads) for replica in replicas for child in children_of(replica.pid))
+        return replicas + [load.Server(child, leads, is_program=True) for child, leads in programs]
 
     def as_running(self):
         """What `planes-load` is told of it; namespaces only."""
@@ -200,7 +205,7 @@ class Unreplicated:
         return f"{self.place.address(0)}:{self.port}"
 
     def servers(self):
-        return [load.Server(self.process.pid, True)]
+        return [load.Server(self.process.pid, True, is_program=True)]
 
 
 def load_command(cluster, asked, seconds, more=(), everybody=False):
@@ -223,5 +228,5 @@ def put_on(cluster, asked, seconds, *more):
         raise Failed(f"the load program printed {text[:200]!r}") from None
     ours = cpu.of_ended_children_and_self() - ours_before
     machine = cpu.of_machine().since(machine_before)
-    used = [(server.leads, now.since(then)) for server, now, then in zip(servers, load.used_by(pids), before)]
+    used = [(server, now.since(then)) for server, now, then in zip(servers, load.used_by(pids), before)]
     return printed, load.sample_of(printed, used, ours, machine)

@@ -7,16 +7,16 @@ from types import SimpleNamespace
 from unittest import mock
 
 from blocks import kept_blocks
-from papers import box, caans, page, waverunner
+from papers import apus, box, caans, page, waverunner
 from papers.figure import distribution
 from papers.over_time import Timeline
 from papers.taken import Taken
 from plots import SERIES_MAX
 
-FIGURES = (*caans.FIGURES, *box.FIGURES, *waverunner.FIGURES)
+FIGURES = (*caans.FIGURES, *box.FIGURES, *waverunner.FIGURES, *apus.FIGURES)
 CDF = [[100, 0.0], [200, 0.9], [400, 1.0]]
 METRICS = ("operations_per_second", "mean_us", "p50_us", "p90_us", "p99_us", "leader_percent", "followers_percent",
-           "client_percent", "deviation_us", "commit_mean_us", "commit_p99_us")
+           "client_percent", "deviation_us", "commit_mean_us", "commit_p99_us", "wait_mean_us")
 
 
 class Pretended:
@@ -93,7 +93,8 @@ class FiguresTest(unittest.TestCase):
         cls.taken, cls.happened = everything_taken()
 
     def test_all_figures_of_the_papers_are_there(self):
-        wanted = {"caans-7", "caans-7-d", "caans-table-4", "caans-8", *(f"box-{n}" for n in range(9, 16)), *(f"waverunner-{n}" for n in range(5, 13))}
+        wanted = {"caans-7", "caans-7-d", "caans-table-4", "caans-8", *(f"box-{n}" for n in range(9, 16)), *(f"waverunner-{n}" for n in range(5, 13)),
+                  *(f"apus-{n}" for n in range(4, 7))}
         self.assertEqual({figure.name for figure in FIGURES}, wanted)
 
     def test_names_of_plots_are_one_figure_s(self):

@@ -13,7 +13,7 @@ HEAD = """<!-- Written by `bench/papers/run`; do not edit. -->
 
 # The papers' own experiments, with our parts
 
-Three papers' figures, measured anew here: what they measured and found stands in words beside each plot, with its source; plots and
+Four papers' figures, measured anew here: what they measured and found stands in words beside each plot, with its source; plots and
 tables show nothing but our own measurements. Their machines, networks and programs are others: compare the shapes, not the
 figures. How it is measured: [README.md](README.md). A spread in parentheses is the smallest and the largest of the rounds.
 Each part says when and of which commit it was measured; figures of different runs are not to be compared with each other.
@@ -28,6 +28,7 @@ The papers:
   Hardware*, NSDI 2016.
 - **Waverunner**: M. Alimadadi, H. Mai, S. Cho, M. Ferdman, P. Milder, S. Mu, *Waverunner: An Elegant Approach to Hardware
   Acceleration of State Machine Replication*, NSDI 2023.
+- **APUS**: *APUS: Fast and Scalable Paxos on RDMA*, report.
 """
 
 

@@ -10,7 +10,7 @@ import plane_load
 from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST
 from processes import Failed
 
-REPLICAS_MAX = 3
+REPLICAS_MAX = 7
 
 
 class Loopback:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 from papers import box, caans
+from papers.cluster import System
 from papers.places import Loopback
 
 RUN = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("run"))))
@@ -49,7 +50,7 @@ class Files(unittest.TestCase):
 
 class Data(unittest.TestCase):
     def why_missing(self, measurement):
-        return RUN.why_missing(measurement, SimpleNamespace(plane="none"), Loopback(), None, None, " ".join([*measurement.needs, ""]))
+        return RUN.why_missing(measurement, System("any", "none", ""), Loopback(), None, None, " ".join([*measurement.needs, ""]))
 
     def test_what_is_to_be_on_a_disk_is_refused_on_tmpfs(self):
         with mock.patch("machine.filesystem", return_value="tmpfs"):

@@ -48,10 +48,10 @@ class Turn(NamedTuple):
 
     def record(self, cluster, part, at, load, *more, label=None):
         """Loads it and keeps the figures; the operations a second."""
-        before = commits(cluster)
+        before = durations(cluster)
         printed, sample = put_on(cluster, load, self.seconds, *more)
         name = label or self.system.name
-        self.taken.add(self.round, part, name, at, **figures_of(printed, sample), **since(commits(cluster), before))
+        self.taken.add(self.round, part, name, at, **figures_of(printed, sample), **since(durations(cluster), before))
         self.taken.errors.append((self.round, part, name, at, printed["errors"]))
         if "latency_cdf" in printed:
             self.taken.distributions.append((self.round, part, name, at, printed["latency_cdf"]))
@@ -103,18 +103,25 @@ def figures_of(printed, sample):
     }
 
 
-def commits(cluster):
-    return cluster.commit_buckets() if isinstance(cluster, Cluster) else None
+def durations(cluster):
+    return cluster.durations() if isinstance(cluster, Cluster) else {}
+
+
+# What the leader counts itself, and what it is called here: from taking a write to its commit; from having what a client of
+# an unmodified server sent to giving it to the log.
+COUNTED = {"commit": "commit", "served_wait": "wait"}
 
 
 def since(now, before):
-    """The leader's own time from taking a write to its commit, of what was committed in between."""
-    if now is None or before is None:
-        return {}
-    counts = [late - early for late, early in zip(now[0], before[0])]
-    if sum(counts) <= 0:
-        return {}
-    return {
-        "commit_mean_us": (now[1] - before[1]) / sum(counts),
-        "commit_p50_us": curves.bucket_quantile(counts, 0.5), "commit_p99_us": curves.bucket_quantile(counts, 0.99),
-    }
+    """Of what ended in between."""
+    found = {}
+    for name, called in COUNTED.items():
+        if name not in now or name not in before:
+            continue
+        counts = [late - early for late, early in zip(now[name][0], before[name][0])]
+        if sum(counts) > 0:
+            found |= {
+                f"{called}_mean_us": (now[name][1] - before[name][1]) / sum(counts),
+                f"{called}_p50_us": curves.bucket_quantile(counts, 0.5), f"{called}_p99_us": curves.bucket_quantile(counts, 0.99),
+            }
+    return found

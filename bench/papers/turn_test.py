@@ -20,13 +20,13 @@ class SinceTest(unittest.TestCase):
         none = [0] * 21
         before, now = [*none], [*none]
         before[0], now[0], now[2] = 100, 100, 4
-        found = since((now, 560.0), (before, 500.0))
+        found = since({"commit": (now, 560.0)}, {"commit": (before, 500.0)})
         self.assertEqual(found["commit_mean_us"], 15)
         self.assertEqual(found["commit_p50_us"], 15)
 
     def test_without_commits_there_is_nothing(self):
-        self.assertEqual(since(([1], 5), ([1], 5)), {})
-        self.assertEqual(since(None, ([1], 5)), {})
+        self.assertEqual(since({"commit": ([1], 5)}, {"commit": ([1], 5)}), {})
+        self.assertEqual(since({}, {"commit": ([1], 5)}), {})
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ class Memcached:
 
     keeps_nothing = True  # on a disk, as it is started here
     name = "memcached"
+    program = "memcached"
     note = "one process, unreplicated, `-t 1`; the same load program"
     workloads = [LATENCY, PIPELINED, WIDE]
 
@@ -42,7 +43,7 @@ class Memcached:
         process = start(stack, command, log_path)
         wait_until("memcached", lambda: accepts(port), [process], log_path)
         load = Load(self.load_binary, f"127.0.0.1:{port}")
-        return Cluster([Server(process.pid, True)], load.of_workload, load_with=load.with_more)
+        return Cluster([Server(process.pid, True, is_program=True)], load.of_workload, load_with=load.with_more)
 
 
 def accepts(port):

@@ -19,6 +19,8 @@ class Redis:
     def __init__(self, load_binary, replicated):
         self.load_binary = load_binary
         self.replicated = replicated
+        # What others serve unmodified is measured beside it.
+        self.program = None if replicated else "redis-server"
         if replicated:
             self.name = "redis, WAIT 1"
             self.note = "a server and its replica, nothing on disk; behind each write a `WAIT 1 0`, sent with it"
@@ -55,7 +57,7 @@ class Redis:
         last = folder / f"redis-{len(ports) - 1}.log"
         wait_until("redis", lambda: wanted in self.replication(ports[0]) and self.is_up(ports), servers, last)
         more = ["--protocol", "redis", *(["--wait", "1"] if self.replicated else [])]
-        processes = [Server(process.pid, place == 0) for place, process in enumerate(servers)]
+        processes = [Server(process.pid, place == 0, is_program=True) for place, process in enumerate(servers)]
         address = f"127.0.0.1:{ports[0]}"
         # It cannot send a `WAIT` behind each write.
         alone = None if self.replicated else address
