@@ -5,7 +5,7 @@ from pathlib import Path
 import cpu
 import redis_benchmark
 import report
-from load import LATENCY, PIPELINED, Sample, sample_of
+from load import LATENCY, PIPELINED, Sample, Server, sample_of
 from plots import shown
 from processes import Failed
 
@@ -117,12 +117,16 @@ class Cpu(unittest.TestCase):
             "client_cpu_us_per_operation": 3.0,
             "errors": {"busy": 2, "lost": 1},
         }
-        used = [(True, cpu.Used(0.5, 0.25)), (False, cpu.Used(0.125, 0.0)), (False, cpu.Used(0.125, 0.25))]
+        used = [
+            (Server(1, True), cpu.Used(0.5, 0.125)), (Server(2, True, is_program=True), cpu.Used(0.0, 0.125)),
+            (Server(3, False), cpu.Used(0.125, 0.0)), (Server(4, False, is_program=True), cpu.Used(0.125, 0.25)),
+        ]
         made = sample_of(printed, used, 0.5, cpu.Machine(2.75, 1.25, 0.5))
         self.assertEqual(made.softirq_us, 500)
         self.assertEqual((made.p90_us, made.p999_us), (None, None))
         self.assertEqual(made.server_cpu_us, 1250)
         self.assertEqual((made.leader_user_us, made.leader_system_us), (500, 250))
+        self.assertEqual((made.leader_us, made.program_us), (750, 125))
         self.assertEqual((made.followers_user_us, made.followers_system_us), (250, 250))
         self.assertEqual(made.others_percent, 25)
         self.assertEqual(made.idle_percent, 31.25)
