@@ -13,6 +13,8 @@ mod words;
 pub const COMMIT: &str = "commit";
 /// Likewise: one turn of the event loop.
 pub const TURN: &str = "turn";
+/// Likewise, of a served program: from what a client sent to the batch that takes it to the log.
+pub const WAIT: &str = "served_wait";
 
 /// One replica's view of itself and, on the leader, of its followers.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use quorumwire_node::report::{
     COMMIT, DURATION_BOUNDS_US, Durations, FollowerReport, OutputDifference, ReplicaRole, Report,
-    TURN,
+    TURN, WAIT,
 };
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -18,7 +18,7 @@ const PREFIX: &str = "quorumwire";
 /// Of a counter that is not declared.
 const OTHER: &str = "Counted since the process started";
 /// Of a report's durations.
-const DURATIONS: [&str; 2] = [COMMIT, TURN];
+const DURATIONS: [&str; 3] = [COMMIT, TURN, WAIT];
 
 /// The text of `/metrics`, in `OpenMetrics`.
 pub fn text(report: Report) -> Result<String, fmt::Error> {

@@ -119,7 +119,12 @@ pub struct Batches {
     /// Of the first batch below, in the log.
     first: u64,
     queue: VecDeque<Batch>,
-    gathered: VecDeque<Done>,
+    /// And since when.
+    gathered: VecDeque<(Done, Now)>,
+    /// For how long what is in batches now had gathered, until whoever sends them asks.
+    waits: Vec<Duration>,
+    /// What is added now is added at this time.
+    now: Now,
     gathered_bytes: usize,
     /// Of that, by client.
     gathered_of: BTreeMap<Sharer, usize>,
@@ -141,6 +146,8 @@ impl Batches {
             first: 1,
             queue: VecDeque::new(),
             gathered: VecDeque::new(),
+            waits: Vec::new(),
+            now: Now(Duration::ZERO),
             gathered_bytes: 0,
             gathered_of: BTreeMap::new(),
             datagram_bytes: 0,
@@ -154,12 +161,18 @@ impl Batches {
     pub fn followed_by(&self, gateway: Gateway) -> Self {
         Self {
             before: self.before + self.first + self.queue.len() as u64 - 1,
+            now: self.now,
             ..Self::new(gateway)
         }
     }
 
     pub const fn gateway(&self) -> Gateway {
         self.gateway
+    }
+
+    /// What is added from now on is added at this time.
+    pub const fn look_at_clock(&mut self, now: Now) {
+        self.now = now;
     }
 
     pub fn add(&mut self, done: Done) {
@@ -169,7 +182,7 @@ impl Batches {
         if matches!(done, Done::Datagram { .. }) {
             self.datagram_bytes += bytes;
         }
-        self.gathered.push_back(done);
+        self.gathered.push_back((done, self.now));
     }
 
     /// Whether more may be taken from clients' connections now. Datagrams have room of their own.
@@ -215,16 +228,21 @@ impl Batches {
             if self.gathered.is_empty() || place >= ON_THEIR_WAY_MAX || !may_begin {
                 return None;
             }
-            self.cut();
+            self.cut(now);
         }
         let number = self.before + self.first + place as u64;
         Some((number, &self.queue[place].command))
     }
 
+    /// How long each thing that clients did had to wait for its batch, of all batches since this was asked.
+    pub fn waits(&mut self) -> impl Iterator<Item = Duration> {
+        self.waits.drain(..)
+    }
+
     /// Makes a batch of what has gathered.
-    fn cut(&mut self) {
+    fn cut(&mut self, now: Now) {
         let (mut count, mut bytes) = (0, 0);
-        for done in self.gathered.iter().take(EVENTS_MAX) {
+        for (done, _) in self.gathered.iter().take(EVENTS_MAX) {
             if count > 0 && bytes >= BATCH_BYTES {
                 break;
             }
@@ -244,13 +262,20 @@ impl Batches {
         let command = Command::Batch {
             gateway: self.gateway,
             number: self.first + self.queue.len() as u64,
-            events: self.gathered.iter().take(count).map(Done::event).collect(),
+            events: self
+                .gathered
+                .iter()
+                .take(count)
+                .map(|(done, _)| done.event())
+                .collect(),
         };
         self.queue.push_back(Batch {
             command: command.encode(),
             is_on_its_way: false,
         });
-        self.gathered.drain(..count);
+        let batch = self.gathered.drain(..count);
+        self.waits
+            .extend(batch.map(|(_, since)| now.0.saturating_sub(since.0)));
         self.gathered_bytes -= bytes;
     }
 
@@ -382,15 +407,21 @@ mod tests {
             batches.add(data(1));
             assert_eq!(send(&mut batches), [number]);
         }
+        batches.look_at_clock(Now(START.0 + PAUSE));
         batches.add(data(1));
+        batches.look_at_clock(Now(START.0 + PAUSE * 2));
         batches.add(data(2));
         assert!(send(&mut batches).is_empty());
         assert!(batches.answered(2, Answer::Done, START));
-        let (number, command) = batches.next(START).expect("there is room for one more");
+        assert_eq!(batches.waits().count(), ON_THEIR_WAY_MAX + 1);
+        let now = Now(START.0 + PAUSE * 5);
+        let (number, command) = batches.next(now).expect("there is room for one more");
         let Ok(Command::Batch { events, .. }) = Command::decode(command) else {
             panic!("no batch");
         };
         assert_eq!((number, events.len()), (ON_THEIR_WAY_MAX as u64 + 2, 2));
+        let waits: Vec<_> = batches.waits().collect();
+        assert_eq!(waits, [PAUSE * 4, PAUSE * 3], "each since it was added");
     }
 
     #[test]

@@ -28,7 +28,7 @@ use super::route_outcome::RouteOutcome;
 use super::service::Service;
 use super::{TOKEN_DATAGRAMS, clock};
 use crate::options::{ProgramPort, Refused, ServedOptions, ServerOptions, Transport};
-use crate::report::Report;
+use crate::report::{self, Durations, Report};
 use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
@@ -102,6 +102,8 @@ pub struct Served {
     /// Until the server begins; then the application has it.
     program: Option<Serving>,
     batches: Option<Batches>,
+    /// For how long what clients did had to wait for its batch.
+    waits: Durations,
     published: BTreeMap<ProgramPort, SocketAddr>,
     has_doorbell: bool,
     trial: Trial,
@@ -145,6 +147,7 @@ impl Service for Served {
             clients: Some(clients),
             program: Some(Serving::of(served, &options.dir, PROGRAM_FOLDER)?),
             batches: Some(Batches::new(new_gateway(options.id)?)),
+            waits: Durations::default(),
             published: served.published.clone(),
             save_signal: served.save_signal,
             cut_log_bytes: served.cut_log_bytes,
@@ -240,6 +243,8 @@ impl Service for Served {
         if let Some(clients) = &core.service.clients {
             report.program = clients.served_at();
         }
+        let waits = core.service.waits.clone();
+        report.durations.insert(report::WAIT.to_owned(), waits);
     }
 
     fn count(&self, application: &Self::Application, sink: CounterSink<'_>) {
@@ -390,7 +395,9 @@ impl Server {
             service.followers_refuse && !self.core.group.leads(),
             batches,
         );
-        clients.take(batches, clock::now());
+        let now = clock::now();
+        batches.look_at_clock(now);
+        clients.take(batches, now);
         self.send_batches();
     }
 
@@ -404,6 +411,10 @@ impl Server {
                 break; // at the next housekeeping
             }
             batches.sent(number);
+        }
+        let waits = &mut self.core.service.waits;
+        for waited in batches.waits() {
+            waits.record(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         }
         self.core.service.batches = Some(batches);
     }
