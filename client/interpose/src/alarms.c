@@ -8,12 +8,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define SECOND_NS 1000000000ULL
 /* The first one is alarm()'s and setitimer()'s. */
 #define ALARMS_MAX 64
 
 struct alarm {
-	bool is_used, is_realtime;
+	bool is_used;
+	clockid_t clock;
 	/* 0: none. */
 	int number;
 	union sigval value;
@@ -55,13 +55,6 @@ void qw_look_at_alarms(void)
 	}
 }
 
-static bool is_ours(void)
-{
-	if (qw.on < 0)
-		qw_start();
-	return qw.on == 1 && qw_is_serving_thread();
-}
-
 static uint64_t left_of(const struct alarm *one)
 {
 	if (!one->expires_ns)
@@ -73,23 +66,23 @@ QW_CALL unsigned int alarm(unsigned int wait_s)
 {
 	uint64_t left = left_of(alarms);
 
-	if (!is_ours())
+	if (!qw_is_in_turn())
 		return QW_REAL(alarm)(wait_s);
-	alarms[0].expires_ns = wait_s ? qw.now_ns + wait_s * SECOND_NS : 0;
+	alarms[0].expires_ns = wait_s ? qw.now_ns + wait_s * QW_SECOND_NS : 0;
 	alarms[0].every_ns = 0;
 	/* Rounded; less than half a second is one, too. */
-	return (unsigned int)(left && left < SECOND_NS / 2 ? 1 : (left + SECOND_NS / 2) / SECOND_NS);
+	return (unsigned int)(left && left < QW_SECOND_NS / 2 ? 1 : (left + QW_SECOND_NS / 2) / QW_SECOND_NS);
 }
 
 static uint64_t of_timeval(const struct timeval *time)
 {
-	return (uint64_t)time->tv_sec * SECOND_NS + (uint64_t)time->tv_usec * 1000;
+	return (uint64_t)time->tv_sec * QW_SECOND_NS + (uint64_t)time->tv_usec * 1000;
 }
 
 static struct timeval as_timeval(uint64_t ns)
 {
-	struct timeval time = { .tv_sec = (time_t)(ns / SECOND_NS),
-				.tv_usec = (suseconds_t)(ns % SECOND_NS / 1000) };
+	struct timeval time = { .tv_sec = (time_t)(ns / QW_SECOND_NS),
+				.tv_usec = (suseconds_t)(ns % QW_SECOND_NS / 1000) };
 
 	return time;
 }
@@ -101,7 +94,7 @@ static bool is_timeval(const struct timeval *time)
 
 QW_CALL int getitimer(__itimer_which_t which, struct itimerval *left)
 {
-	if (which != ITIMER_REAL || !is_ours())
+	if (which != ITIMER_REAL || !qw_is_in_turn())
 		return QW_REAL(getitimer)(which, left);
 	left->it_value = as_timeval(left_of(alarms));
 	left->it_interval = as_timeval(alarms[0].every_ns);
@@ -112,7 +105,7 @@ QW_CALL int setitimer(__itimer_which_t which, const struct itimerval *to, struct
 {
 	uint64_t wait;
 
-	if (which != ITIMER_REAL || !is_ours())
+	if (which != ITIMER_REAL || !qw_is_in_turn())
 		return QW_REAL(setitimer)(which, to, before);
 	if (to && (!is_timeval(&to->it_value) || !is_timeval(&to->it_interval))) {
 		errno = EINVAL;
@@ -161,7 +154,7 @@ QW_CALL int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer
 	bool is_signal = !event || event->sigev_notify != SIGEV_THREAD;
 	int place = 1;
 
-	if (!is_ours() || !is_signal || !is_served_clock(clock))
+	if (!qw_is_in_turn() || !is_signal || !is_served_clock(clock))
 		return QW_REAL(timer_create)(clock, event, timer);
 	if (event && event->sigev_notify != SIGEV_NONE && (event->sigev_signo < 1 || event->sigev_signo > SIGRTMAX)) {
 		errno = EINVAL;
@@ -173,9 +166,7 @@ QW_CALL int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer
 		errno = EAGAIN;
 		return -1;
 	}
-	alarms[place] = (struct alarm){ .is_used = true,
-					.is_realtime = clock == CLOCK_REALTIME || clock == CLOCK_TAI,
-					.number = SIGALRM };
+	alarms[place] = (struct alarm){ .is_used = true, .clock = clock, .number = SIGALRM };
 	alarms_end = place < alarms_end ? alarms_end : place + 1;
 	*timer = as_timer(place);
 	if (event) {
@@ -210,8 +201,8 @@ QW_CALL int timer_settime(timer_t timer, int flags, const struct itimerspec *to,
 	}
 	if (before)
 		timer_gettime(timer, before);
-	one->expires_ns = qw_end_of(&to->it_value, flags & TIMER_ABSTIME, one->is_realtime);
-	one->every_ns = (uint64_t)qw_nanoseconds(&to->it_interval);
+	one->expires_ns = qw_end_of(&to->it_value, flags & TIMER_ABSTIME, one->clock);
+	one->every_ns = qw_as_ns(&to->it_interval);
 	return 0;
 }
 
@@ -258,14 +249,14 @@ QW_CALL int pause(void)
 {
 	if (qw_takes_part(false))
 		return qw_pause(NULL);
-	return !is_ours() || qw_next_alarm() == QW_NEVER ? QW_REAL(pause)() : paused(NULL);
+	return !qw_is_in_turn() || qw_next_alarm() == QW_NEVER ? QW_REAL(pause)() : paused(NULL);
 }
 
 QW_CALL int sigsuspend(const sigset_t *mask)
 {
 	if (qw_takes_part(false))
 		return qw_pause(mask);
-	return !is_ours() || qw_next_alarm() == QW_NEVER ? QW_REAL(sigsuspend)(mask) : paused(mask);
+	return !qw_is_in_turn() || qw_next_alarm() == QW_NEVER ? QW_REAL(sigsuspend)(mask) : paused(mask);
 }
 
 /* At the latest at `until_ns`, by the log's time. */
@@ -292,9 +283,9 @@ QW_CALL int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct time
 {
 	if (qw_takes_part(false))
 		return qw_await_signal(set, info, wait);
-	if (!is_ours() || (wait && !qw_is_time(wait)))
+	if (!qw_is_in_turn() || (wait && !qw_is_time(wait)))
 		return QW_REAL(sigtimedwait)(set, info, wait);
-	return wait_for_signal(set, info, wait ? qw.now_ns + (uint64_t)qw_nanoseconds(wait) : QW_NEVER);
+	return wait_for_signal(set, info, wait ? qw.now_ns + qw_as_ns(wait) : QW_NEVER);
 }
 
 QW_CALL int sigwaitinfo(const sigset_t *set, siginfo_t *info)

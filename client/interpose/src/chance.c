@@ -70,17 +70,11 @@ void qw_chance(void *bytes, size_t count)
 	}
 }
 
-/* Other threads, whose turns have no order, have the kernel's. */
-static bool is_drawn(void)
-{
-	if (qw.on < 0)
-		qw_start();
-	return qw.on == 1 && qw_is_serving_thread();
-}
+/* --- other threads, whose turns have no order, have the kernel's */
 
 QW_CALL ssize_t getrandom(void *bytes, size_t count, unsigned int flags)
 {
-	if (!is_drawn() || flags & ~(unsigned int)(GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE))
+	if (!qw_is_in_turn() || flags & ~(unsigned int)(GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE))
 		return QW_REAL(getrandom)(bytes, count, flags);
 	qw_chance(bytes, count);
 	return (ssize_t)count;
@@ -88,7 +82,7 @@ QW_CALL ssize_t getrandom(void *bytes, size_t count, unsigned int flags)
 
 QW_CALL int getentropy(void *bytes, size_t count)
 {
-	if (!is_drawn())
+	if (!qw_is_in_turn())
 		return QW_REAL(getentropy)(bytes, count);
 	if (count > 256) {
 		errno = EIO;
@@ -100,7 +94,7 @@ QW_CALL int getentropy(void *bytes, size_t count)
 
 QW_CALL void arc4random_buf(void *bytes, size_t count)
 {
-	if (is_drawn())
+	if (qw_is_in_turn())
 		qw_chance(bytes, count);
 	else if (getrandom(bytes, count, 0) != (ssize_t)count)
 		abort();
@@ -153,7 +147,7 @@ static mode_t mode_of(int flags, va_list list)
 	{ \
 		va_list list; \
 		mode_t mode; \
-		if (is_random_file(path) && is_drawn() && !(flags & NO_DRAW)) \
+		if (is_random_file(path) && qw_is_in_turn() && !(flags & NO_DRAW)) \
 			return open_virtual(flags); \
 		va_start(list, flags); \
 		mode = mode_of(flags, list); \
@@ -166,7 +160,7 @@ static mode_t mode_of(int flags, va_list list)
 	{ \
 		va_list list; \
 		mode_t mode; \
-		if (is_random_file(path) && is_drawn() && !(flags & NO_DRAW)) \
+		if (is_random_file(path) && qw_is_in_turn() && !(flags & NO_DRAW)) \
 			return open_virtual(flags); \
 		va_start(list, flags); \
 		mode = mode_of(flags, list); \
@@ -219,14 +213,14 @@ static FILE *open_stream(const char *mode)
 
 QW_CALL FILE *fopen(const char *path, const char *mode)
 {
-	if (is_random_file(path) && is_drawn())
+	if (is_random_file(path) && qw_is_in_turn())
 		return open_stream(mode);
 	return QW_REAL(fopen)(path, mode);
 }
 
 QW_CALL FILE *fopen64(const char *path, const char *mode)
 {
-	if (is_random_file(path) && is_drawn())
+	if (is_random_file(path) && qw_is_in_turn())
 		return open_stream(mode);
 	return QW_REAL(fopen64)(path, mode);
 }

@@ -13,15 +13,6 @@
 #include <sys/timex.h>
 #include <unistd.h>
 
-#define SECOND_NS 1000000000ULL
-
-static bool is_ours(void)
-{
-	if (qw.on < 0)
-		qw_start();
-	return qw.on == 1;
-}
-
 /* Other threads see it, and move nothing. */
 uint64_t qw_look_at_clock(void)
 {
@@ -30,7 +21,7 @@ uint64_t qw_look_at_clock(void)
 	return qw.now_ns;
 }
 
-static bool is_wall(clockid_t clock)
+bool qw_is_wall(clockid_t clock)
 {
 	return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI ||
 	       clock == CLOCK_REALTIME_ALARM;
@@ -39,7 +30,7 @@ static bool is_wall(clockid_t clock)
 /* Others count the program's work, or are none. */
 static bool is_of_log(clockid_t clock)
 {
-	return is_wall(clock) || clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW ||
+	return qw_is_wall(clock) || clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW ||
 	       clock == CLOCK_MONOTONIC_COARSE || clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM;
 }
 
@@ -47,24 +38,41 @@ static uint64_t read_clock(clockid_t clock)
 {
 	uint64_t now = qw_look_at_clock();
 
-	return is_wall(clock) ? now + qw.wall_ahead_ns : now;
+	return qw_is_wall(clock) ? now + qw.wall_ahead_ns : now;
 }
 
 struct timespec qw_timespec(uint64_t ns)
 {
-	struct timespec time = { .tv_sec = (time_t)(ns / SECOND_NS), .tv_nsec = (long)(ns % SECOND_NS) };
+	struct timespec time = { .tv_sec = (time_t)(ns / QW_SECOND_NS), .tv_nsec = (long)(ns % QW_SECOND_NS) };
 
 	return time;
 }
 
-static uint64_t as_ns(const struct timespec *time)
+uint64_t qw_as_ns(const struct timespec *time)
 {
-	return (uint64_t)time->tv_sec * SECOND_NS + (uint64_t)time->tv_nsec;
+	return (uint64_t)time->tv_sec * QW_SECOND_NS + (uint64_t)time->tv_nsec;
+}
+
+int64_t qw_wait_ns(const struct timespec *wait)
+{
+	return wait ? (int64_t)qw_as_ns(wait) : -1;
+}
+
+bool qw_is_time(const struct timespec *time)
+{
+	return time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < (long)QW_SECOND_NS;
+}
+
+uint64_t qw_log_time_at(const struct timespec *at, clockid_t clock)
+{
+	uint64_t shown = qw_as_ns(at), ahead = qw_is_wall(clock) ? qw.wall_ahead_ns : 0;
+
+	return shown > ahead ? shown - ahead : 0;
 }
 
 QW_CALL int clock_gettime(clockid_t clock, struct timespec *time)
 {
-	if (!is_ours() || !is_of_log(clock))
+	if (!qw_is_on() || !is_of_log(clock))
 		return QW_REAL(clock_gettime)(clock, time);
 	*time = qw_timespec(read_clock(clock));
 	return 0;
@@ -74,13 +82,13 @@ QW_CALL int gettimeofday(struct timeval *time, void *zone)
 {
 	uint64_t now;
 
-	if (!is_ours())
+	if (!qw_is_on())
 		return QW_REAL(gettimeofday)(time, zone);
 	now = read_clock(CLOCK_REALTIME);
 	if (zone)
 		memset(zone, 0, sizeof(struct timezone));
-	time->tv_sec = (time_t)(now / SECOND_NS);
-	time->tv_usec = (suseconds_t)(now % SECOND_NS / 1000);
+	time->tv_sec = (time_t)(now / QW_SECOND_NS);
+	time->tv_usec = (suseconds_t)(now % QW_SECOND_NS / 1000);
 	return 0;
 }
 
@@ -88,9 +96,9 @@ QW_CALL time_t time(time_t *to)
 {
 	time_t now;
 
-	if (!is_ours())
+	if (!qw_is_on())
 		return QW_REAL(time)(to);
-	now = (time_t)(read_clock(CLOCK_REALTIME) / SECOND_NS);
+	now = (time_t)(read_clock(CLOCK_REALTIME) / QW_SECOND_NS);
 	if (to)
 		*to = now;
 	return now;
@@ -98,7 +106,7 @@ QW_CALL time_t time(time_t *to)
 
 QW_CALL int timespec_get(struct timespec *time, int base)
 {
-	if (!is_ours() || base != TIME_UTC)
+	if (!qw_is_on() || base != TIME_UTC)
 		return QW_REAL(timespec_get)(time, base);
 	*time = qw_timespec(read_clock(CLOCK_REALTIME));
 	return base;
@@ -109,14 +117,14 @@ QW_CALL clock_t times(struct tms *work)
 {
 	clock_t now = QW_REAL(times)(work);
 
-	return is_ours() ? (clock_t)(qw_look_at_clock() / (SECOND_NS / 100)) : now;
+	return qw_is_on() ? (clock_t)(qw_look_at_clock() / (QW_SECOND_NS / 100)) : now;
 }
 
 /* --- sleeps: the thread that serves sleeps, and then that time is over for it */
 
 int qw_slept(int found, int64_t wait_ns)
 {
-	if (found == 0 && wait_ns > 0 && is_ours() && qw_is_serving_thread())
+	if (found == 0 && wait_ns > 0 && qw_is_in_turn())
 		qw.now_ns += (uint64_t)wait_ns;
 	return found;
 }
@@ -134,7 +142,7 @@ static int sleep_for(uint64_t ns, uint64_t *left_ns)
 		struct timespec wait = qw_timespec(next > qw.now_ns ? next - qw.now_ns : 0), left = { 0 };
 
 		if (QW_REAL(nanosleep)(&wait, &left)) {
-			*left_ns = until - next + as_ns(&left);
+			*left_ns = until - next + qw_as_ns(&left);
 			return -1;
 		}
 		if (next > qw.now_ns)
@@ -149,18 +157,13 @@ static int sleep_for(uint64_t ns, uint64_t *left_ns)
 	return 0;
 }
 
-static bool sleeps_by_log(void)
-{
-	return is_ours() && qw_is_serving_thread();
-}
-
 QW_CALL int nanosleep(const struct timespec *wait, struct timespec *left)
 {
 	uint64_t left_ns;
 
-	if (!sleeps_by_log() || !qw_is_time(wait))
+	if (!qw_is_in_turn() || !qw_is_time(wait))
 		return QW_REAL(nanosleep)(wait, left);
-	if (!sleep_for(as_ns(wait), &left_ns))
+	if (!sleep_for(qw_as_ns(wait), &left_ns))
 		return 0;
 	if (left)
 		*left = qw_timespec(left_ns);
@@ -171,10 +174,10 @@ QW_CALL int clock_nanosleep(clockid_t clock, int flags, const struct timespec *w
 {
 	struct timespec relative = *wait;
 
-	if (!sleeps_by_log() || !is_of_log(clock) || !qw_is_time(wait))
+	if (!qw_is_in_turn() || !is_of_log(clock) || !qw_is_time(wait))
 		return QW_REAL(clock_nanosleep)(clock, flags, wait, left);
 	if (flags & TIMER_ABSTIME) {
-		uint64_t now = read_clock(clock), until = as_ns(wait);
+		uint64_t now = read_clock(clock), until = qw_as_ns(wait);
 
 		relative = qw_timespec(until > now ? until - now : 0);
 		left = NULL;
@@ -252,10 +255,10 @@ QW_CALL int timerfd_create(int clock, int flags)
 	int descriptor = QW_REAL(timerfd_create)(clock, flags);
 	struct qw_object *timer;
 
-	if (descriptor < 0 || !is_ours() || !qw_is_serving_thread() || timer_count == TIMERS_MAX)
+	if (descriptor < 0 || !qw_is_in_turn() || timer_count == TIMERS_MAX)
 		return descriptor;
 	timer = qw_new_object(QW_TIMER);
-	timer->is_realtime = is_wall(clock);
+	timer->clock = clock;
 	qw_set_object(descriptor, timer);
 	timers[timer_count++] = timer;
 	return descriptor;
@@ -269,15 +272,16 @@ static void what_is_left(const struct qw_object *timer, struct itimerspec *left)
 	left->it_value = qw_timespec(timer->expires_ns ? (until ? until : 1) : 0);
 }
 
-uint64_t qw_end_of(const struct timespec *at, bool is_absolute, bool is_realtime)
+uint64_t qw_end_of(const struct timespec *at, bool is_absolute, clockid_t clock)
 {
-	uint64_t end = as_ns(at), ahead = is_realtime ? qw.wall_ahead_ns : 0;
+	uint64_t end = qw_as_ns(at);
 
 	if (end == 0)
 		return 0;
 	if (!is_absolute)
 		return end + qw.now_ns;
-	return end > ahead ? end - ahead : 1;
+	end = qw_log_time_at(at, clock);
+	return end ? end : 1;
 }
 
 QW_CALL int timerfd_settime(int descriptor, int flags, const struct itimerspec *to, struct itimerspec *before)
@@ -293,9 +297,9 @@ QW_CALL int timerfd_settime(int descriptor, int flags, const struct itimerspec *
 	}
 	if (before)
 		what_is_left(timer, before);
-	timer->every_ns = as_ns(&to->it_interval);
+	timer->every_ns = qw_as_ns(&to->it_interval);
 	timer->expired = 0;
-	timer->expires_ns = qw_end_of(&to->it_value, flags & TFD_TIMER_ABSTIME, timer->is_realtime);
+	timer->expires_ns = qw_end_of(&to->it_value, flags & TFD_TIMER_ABSTIME, timer->clock);
 	qw_look_at_timers();
 	return 0;
 }

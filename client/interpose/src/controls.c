@@ -4,8 +4,6 @@
 #include <string.h>
 #include <sys/time.h>
 
-#define SECOND_NS 1000000000ULL
-
 /* What a program can ask for. A datagram has come over the network as over loopback. */
 static const struct {
 	int level, option;

@@ -13,7 +13,7 @@ static struct qw_object *connections[CONNECTION_LISTS];
 /* Sockets with a name: bound, listening, or for datagrams. */
 static struct qw_object *ports;
 
-static bool is_ours(int descriptor)
+static bool may_be_virtual(int descriptor)
 {
 	if (qw.on < 0)
 		qw_start();
@@ -22,14 +22,14 @@ static bool is_ours(int descriptor)
 
 struct qw_object *qw_object_of(int descriptor)
 {
-	return is_ours(descriptor) ? objects[descriptor] : NULL;
+	return may_be_virtual(descriptor) ? objects[descriptor] : NULL;
 }
 
 struct qw_epoll *qw_epoll_of(int descriptor, bool make)
 {
 	struct qw_object *object = qw_object_of(descriptor);
 
-	if (!is_ours(descriptor))
+	if (!may_be_virtual(descriptor))
 		return NULL;
 	if (object)
 		return object->kind == QW_EPOLL ? object->epoll : NULL;

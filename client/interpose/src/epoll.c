@@ -7,8 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MILLISECOND_NS 1000000LL
-
 static void make_ready(struct qw_watch *watch)
 {
 	struct qw_epoll *epoll = watch->epoll;
@@ -411,22 +409,22 @@ static int masked(int descriptor, struct epoll_event *events, int most, int64_t 
 QW_CALL int epoll_wait(int descriptor, struct epoll_event *events, int most, int wait_ms)
 {
 	if (!serves(descriptor))
-		return qw_slept(QW_REAL(epoll_wait)(descriptor, events, most, wait_ms), wait_ms * MILLISECOND_NS);
-	return masked(descriptor, events, most, wait_ms * MILLISECOND_NS, NULL);
+		return qw_slept(QW_REAL(epoll_wait)(descriptor, events, most, wait_ms), wait_ms * QW_MILLISECOND_NS);
+	return masked(descriptor, events, most, wait_ms * QW_MILLISECOND_NS, NULL);
 }
 
 QW_CALL int epoll_pwait(int descriptor, struct epoll_event *events, int most, int wait_ms, const sigset_t *mask)
 {
 	if (!serves(descriptor))
 		return qw_slept(QW_REAL(epoll_pwait)(descriptor, events, most, wait_ms, mask),
-				wait_ms * MILLISECOND_NS);
-	return masked(descriptor, events, most, wait_ms * MILLISECOND_NS, mask);
+				wait_ms * QW_MILLISECOND_NS);
+	return masked(descriptor, events, most, wait_ms * QW_MILLISECOND_NS, mask);
 }
 
 QW_CALL int epoll_pwait2(int descriptor, struct epoll_event *events, int most, const struct timespec *wait,
 			 const sigset_t *mask)
 {
-	int64_t wait_ns = qw_nanoseconds(wait);
+	int64_t wait_ns = qw_wait_ns(wait);
 
 	if (!serves(descriptor))
 		return qw_slept(QW_REAL(epoll_pwait2)(descriptor, events, most, wait, mask), wait_ns);

@@ -37,6 +37,9 @@
 /* No deadline. */
 #define QW_NEVER UINT64_MAX
 
+#define QW_SECOND_NS 1000000000ULL
+#define QW_MILLISECOND_NS 1000000LL
+
 enum qw_object_kind {
 	QW_BOUND, /* a TCP socket with a name that does not listen yet */
 	QW_LISTENER,
@@ -88,7 +91,7 @@ struct qw_object {
 	struct qw_epoll *epoll;
 	/* Of a timer. */
 	uint64_t expires_ns, every_ns, expired;
-	bool is_realtime;
+	clockid_t clock;
 };
 
 /* Of a datagram, before its bytes. */
@@ -148,6 +151,10 @@ extern _Thread_local const sigset_t *qw_mask;
 
 /* state.c */
 void qw_start(void);
+/* This process is served. */
+bool qw_is_on(void);
+/* And this thread may move what all replicas have in common: the log's time, chance, turns. */
+bool qw_is_in_turn(void);
 _Noreturn void qw_refuse(enum qw_why why, uint64_t detail);
 /* One that the program has not opened. */
 bool qw_is_kept(int descriptor);
@@ -165,6 +172,15 @@ void *qw_real(const char *name);
 		static __typeof__(&name) real_; \
 		if (!real_) \
 			real_ = (__typeof__(&name))qw_real(#name); \
+		real_; \
+	})
+/* Conditions have had two forms; this is the one of today. */
+void *qw_real_condition(const char *name);
+#define QW_REAL_CONDITION(name) \
+	({ \
+		static __typeof__(&name) real_; \
+		if (!real_) \
+			real_ = (__typeof__(&name))qw_real_condition(#name); \
 		real_; \
 	})
 
@@ -250,15 +266,18 @@ void qw_put_controls(const struct qw_object *object, struct msghdr *message, con
 /* The address from which the program wants it to be sent. */
 void qw_take_source(const struct msghdr *message, struct qw_endpoint *own);
 
-/* poll.c */
-bool qw_is_time(const struct timespec *time);
-/* -1: without end. */
-int64_t qw_nanoseconds(const struct timespec *time);
-
 /* clock.c */
+bool qw_is_time(const struct timespec *time);
 struct timespec qw_timespec(uint64_t ns);
+uint64_t qw_as_ns(const struct timespec *time);
+/* Of a wait; NULL: -1, without end. */
+int64_t qw_wait_ns(const struct timespec *wait);
+/* Whether a clock shows the time of day. */
+bool qw_is_wall(clockid_t clock);
+/* What the log's time is when a clock shows `at`. */
+uint64_t qw_log_time_at(const struct timespec *at, clockid_t clock);
 /* The log's time at which a timer ends; 0: it is none. */
-uint64_t qw_end_of(const struct timespec *at, bool is_absolute, bool is_realtime);
+uint64_t qw_end_of(const struct timespec *at, bool is_absolute, clockid_t clock);
 /* A wait for the kernel's descriptors only has ended with `found`. If it was its time that is over,
  * that has passed. */
 int qw_slept(int found, int64_t wait_ns);
@@ -282,7 +301,8 @@ void qw_chance(void *bytes, size_t count);
 /* sockets.c */
 bool qw_is_socket(const struct qw_object *object);
 bool qw_has_option(int descriptor, int level, int option);
-bool qw_is_ours(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint);
+/* False: it is of another kind, or has no port. */
+bool qw_endpoint_of(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint);
 /* The program wanted something of another server. */
 void qw_tell_outbound(uint32_t port);
 bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length);

@@ -10,9 +10,7 @@
 
 static bool serves(void)
 {
-	if (qw.on < 0)
-		qw_start();
-	return qw.on == 1 && qw.turn > 0;
+	return qw_is_on() && qw.turn > 0;
 }
 
 static bool is_here(const char *name)

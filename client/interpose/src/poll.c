@@ -184,21 +184,11 @@ static int masked(struct pollfd *wanted, nfds_t count, int64_t wait_ns, const si
 	return found;
 }
 
-bool qw_is_time(const struct timespec *time)
-{
-	return time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < 1000000000;
-}
-
-int64_t qw_nanoseconds(const struct timespec *time)
-{
-	return time ? (int64_t)time->tv_sec * 1000000000 + time->tv_nsec : -1;
-}
-
 QW_CALL int poll(struct pollfd *wanted, nfds_t count, int wait_ms)
 {
 	if (qw.on != 1 || !qw_takes_part(has_virtual(wanted, count)))
-		return qw_slept(QW_REAL(poll)(wanted, count, wait_ms), wait_ms * 1000000LL);
-	return masked(wanted, count, (int64_t)wait_ms * 1000000, NULL);
+		return qw_slept(QW_REAL(poll)(wanted, count, wait_ms), wait_ms * QW_MILLISECOND_NS);
+	return masked(wanted, count, wait_ms * QW_MILLISECOND_NS, NULL);
 }
 
 QW_CALL int __poll_chk(struct pollfd *wanted, nfds_t count, int wait_ms, size_t bytes)
@@ -211,12 +201,12 @@ QW_CALL int __poll_chk(struct pollfd *wanted, nfds_t count, int wait_ms, size_t 
 QW_CALL int ppoll(struct pollfd *wanted, nfds_t count, const struct timespec *wait, const sigset_t *mask)
 {
 	if (qw.on != 1 || !qw_takes_part(has_virtual(wanted, count)))
-		return qw_slept(QW_REAL(ppoll)(wanted, count, wait, mask), qw_nanoseconds(wait));
+		return qw_slept(QW_REAL(ppoll)(wanted, count, wait, mask), qw_wait_ns(wait));
 	if (wait && !qw_is_time(wait)) {
 		errno = EINVAL;
 		return -1;
 	}
-	return masked(wanted, count, qw_nanoseconds(wait), mask);
+	return masked(wanted, count, qw_wait_ns(wait), mask);
 }
 
 QW_CALL int __ppoll_chk(struct pollfd *wanted, nfds_t count, const struct timespec *wait, const sigset_t *mask,
@@ -318,10 +308,10 @@ QW_CALL int pselect(int limit, fd_set *in, fd_set *out, fd_set *except, const st
 		    const sigset_t *mask)
 {
 	if (qw.on != 1 || !qw_takes_part(sets_have_virtual(limit, in, out, except)))
-		return qw_slept(QW_REAL(pselect)(limit, in, out, except, wait, mask), qw_nanoseconds(wait));
+		return qw_slept(QW_REAL(pselect)(limit, in, out, except, wait, mask), qw_wait_ns(wait));
 	if (wait && !qw_is_time(wait)) {
 		errno = EINVAL;
 		return -1;
 	}
-	return select_by_poll(limit, in, out, except, qw_nanoseconds(wait), mask);
+	return select_by_poll(limit, in, out, except, qw_wait_ns(wait), mask);
 }

@@ -15,9 +15,7 @@
 
 QW_CALL pid_t getpid(void)
 {
-	if (qw.on < 0)
-		qw_start();
-	return qw.on == 1 ? PROCESS : QW_REAL(getpid)();
+	return qw_is_on() ? PROCESS : QW_REAL(getpid)();
 }
 
 /* A child that was made before the program served knows its parent by the same number. */

@@ -14,7 +14,7 @@
 
 /* --- addresses */
 
-bool qw_is_ours(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint)
+bool qw_endpoint_of(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint)
 {
 	memset(endpoint, 0, sizeof(*endpoint));
 	if (address->sa_family == AF_INET && length >= sizeof(struct sockaddr_in)) {
@@ -167,10 +167,8 @@ QW_CALL int bind(int descriptor, const struct sockaddr *address, socklen_t lengt
 	struct qw_object *object;
 	int type;
 
-	if (qw.on < 0)
-		qw_start();
 	type = type_of(descriptor);
-	if (qw.on != 1 || !address || !qw_is_ours(address, length, &own) ||
+	if (!qw_is_on() || !address || !qw_endpoint_of(address, length, &own) ||
 	    (type != SOCK_STREAM && type != SOCK_DGRAM))
 		return QW_REAL(bind)(descriptor, address, length);
 	if (qw_object_of(descriptor)) {
@@ -284,12 +282,10 @@ bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length)
 {
 	struct qw_endpoint to;
 
-	if (qw.on < 0)
-		qw_start();
-	if (qw.on != 1 || !address || length < sizeof(address->sa_family) ||
+	if (!qw_is_on() || !address || length < sizeof(address->sa_family) ||
 	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
 		return false;
-	qw_is_ours(address, length, &to);
+	qw_endpoint_of(address, length, &to);
 	qw_tell_outbound(to.port);
 	errno = ECONNREFUSED;
 	return true;
@@ -302,7 +298,7 @@ static int connect_datagrams(struct qw_object *object, const struct sockaddr *ad
 		object->has_peer = false;
 		return 0;
 	}
-	if (!qw_is_ours(address, length, &object->peer)) {
+	if (!qw_endpoint_of(address, length, &object->peer)) {
 		errno = EINVAL;
 		return -1;
 	}

@@ -150,6 +150,18 @@ void qw_start(void)
 	qw_begin_threads();
 }
 
+bool qw_is_on(void)
+{
+	if (qw.on < 0)
+		qw_start();
+	return qw.on == 1;
+}
+
+bool qw_is_in_turn(void)
+{
+	return qw_is_on() && qw_is_serving_thread();
+}
+
 __attribute__((constructor)) static void begin(void)
 {
 	qw_start();

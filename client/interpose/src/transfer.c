@@ -366,7 +366,7 @@ static ssize_t write_datagram(struct qw_object *object, const struct msghdr *mes
 		return fail(EDESTADDRREQ);
 	if (!message->msg_name)
 		ends.peer = object->peer;
-	else if (!qw_is_ours(message->msg_name, message->msg_namelen, &ends.peer))
+	else if (!qw_endpoint_of(message->msg_name, message->msg_namelen, &ends.peer))
 		return fail(EINVAL);
 	qw_take_source(message, &ends.own);
 	qw_of_family(&ends.peer, object->own.is_ipv6);

@@ -85,7 +85,7 @@ static uint64_t deadline_of(int descriptor)
 	if (QW_REAL(getsockopt)(descriptor, SOL_SOCKET, SO_RCVTIMEO, &wait, &length) ||
 	    (wait.tv_sec == 0 && wait.tv_usec == 0))
 		return QW_NEVER;
-	return qw.now_ns + (uint64_t)wait.tv_sec * 1000000000 + (uint64_t)wait.tv_usec * 1000;
+	return qw.now_ns + (uint64_t)wait.tv_sec * QW_SECOND_NS + (uint64_t)wait.tv_usec * 1000;
 }
 
 /* A program that never waits is given turns all the same, everywhere after as many looks. */

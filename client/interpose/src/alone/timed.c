@@ -2,35 +2,20 @@
  * kernel knows only its own. In serial/ such waits are the library's. */
 #include "interpose.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 
-#define SECOND_NS 1000000000ULL
-
-/* Conditions have had two forms; this is the one of today. */
-#define QW_REAL_CONDITION(name) \
-	({ \
-		static __typeof__(&name) real_; \
-		if (!real_) \
-			real_ = (__typeof__(&name))dlvsym(RTLD_NEXT, #name, "GLIBC_2.3.2"); \
-		real_; \
-	})
-
-static bool is_ours(const struct timespec *until)
+static bool ends_by_log(const struct timespec *until)
 {
-	if (qw.on < 0)
-		qw_start();
-	return qw.on == 1 && qw_is_time(until);
+	return qw_is_on() && qw_is_time(until);
 }
 
 /* How far the log's clock is from the end. */
 static uint64_t left_until(clockid_t clock, const struct timespec *until)
 {
-	uint64_t now = qw.now_ns + (clock == CLOCK_REALTIME ? qw.wall_ahead_ns : 0);
-	uint64_t end = (uint64_t)qw_nanoseconds(until);
+	uint64_t end = qw_log_time_at(until, clock);
 
-	return end > now ? end - now : 0;
+	return end > qw.now_ns ? end - qw.now_ns : 0;
 }
 
 /* The same end by the kernel's clock. */
@@ -39,7 +24,7 @@ static struct timespec end_by_kernel(clockid_t clock, uint64_t left_ns)
 	struct timespec now;
 
 	QW_REAL(clock_gettime)(clock, &now);
-	return qw_timespec((uint64_t)qw_nanoseconds(&now) + left_ns);
+	return qw_timespec(qw_as_ns(&now) + left_ns);
 }
 
 /* Makes the call with `end` instead of `until`. If the time is over, it has passed. */
@@ -55,14 +40,14 @@ static struct timespec end_by_kernel(clockid_t clock, uint64_t left_ns)
 
 QW_CALL int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until)
 {
-	if (!is_ours(until))
+	if (!ends_by_log(until))
 		return QW_REAL(pthread_mutex_timedlock)(mutex, until);
 	return WAIT_BY_LOG(CLOCK_REALTIME, until, QW_REAL(pthread_mutex_timedlock)(mutex, &end));
 }
 
 QW_CALL int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
 {
-	if (!is_ours(until))
+	if (!ends_by_log(until))
 		return QW_REAL(pthread_mutex_clocklock)(mutex, clock, until);
 	return WAIT_BY_LOG(clock, until, QW_REAL(pthread_mutex_clocklock)(mutex, clock, &end));
 }
@@ -73,7 +58,7 @@ QW_CALL int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *m
 	/* Where the C library keeps which clock it was begun with. */
 	clockid_t clock = condition->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 
-	if (!is_ours(until))
+	if (!ends_by_log(until))
 		return QW_REAL_CONDITION(pthread_cond_timedwait)(condition, mutex, until);
 	return WAIT_BY_LOG(clock, until, QW_REAL_CONDITION(pthread_cond_timedwait)(condition, mutex, &end));
 }
@@ -81,7 +66,7 @@ QW_CALL int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *m
 QW_CALL int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
 				   const struct timespec *until)
 {
-	if (!is_ours(until))
+	if (!ends_by_log(until))
 		return QW_REAL(pthread_cond_clockwait)(condition, mutex, clock, until);
 	return WAIT_BY_LOG(clock, until, QW_REAL(pthread_cond_clockwait)(condition, mutex, clock, &end));
 }
@@ -89,13 +74,13 @@ QW_CALL int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *m
 #define TIMED_LOCK(name, clocked) \
 	QW_CALL int name(pthread_rwlock_t *lock, const struct timespec *until) \
 	{ \
-		if (!is_ours(until)) \
+		if (!ends_by_log(until)) \
 			return QW_REAL(name)(lock, until); \
 		return WAIT_BY_LOG(CLOCK_REALTIME, until, QW_REAL(name)(lock, &end)); \
 	} \
 	QW_CALL int clocked(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until) \
 	{ \
-		if (!is_ours(until)) \
+		if (!ends_by_log(until)) \
 			return QW_REAL(clocked)(lock, clock, until); \
 		return WAIT_BY_LOG(clock, until, QW_REAL(clocked)(lock, clock, &end)); \
 	}
@@ -105,21 +90,21 @@ TIMED_LOCK(pthread_rwlock_timedwrlock, pthread_rwlock_clockwrlock)
 
 QW_CALL int sem_timedwait(sem_t *semaphore, const struct timespec *until)
 {
-	if (!is_ours(until))
+	if (!ends_by_log(until))
 		return QW_REAL(sem_timedwait)(semaphore, until);
 	return WAIT_BY_LOG(CLOCK_REALTIME, until, QW_REAL(sem_timedwait)(semaphore, &end));
 }
 
 QW_CALL int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until)
 {
-	if (!is_ours(until))
+	if (!ends_by_log(until))
 		return QW_REAL(sem_clockwait)(semaphore, clock, until);
 	return WAIT_BY_LOG(clock, until, QW_REAL(sem_clockwait)(semaphore, clock, &end));
 }
 
 QW_CALL int pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until)
 {
-	if (!until || !is_ours(until))
+	if (!until || !ends_by_log(until))
 		return QW_REAL(pthread_timedjoin_np)(thread, result, until);
 	return WAIT_BY_LOG(CLOCK_REALTIME, until, QW_REAL(pthread_timedjoin_np)(thread, result, &end));
 }

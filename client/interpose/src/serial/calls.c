@@ -12,9 +12,7 @@ QW_CALL int pthread_create(pthread_t *handle, const pthread_attr_t *attributes, 
 	struct qw_thread *thread;
 	int detached = PTHREAD_CREATE_JOINABLE, error;
 
-	if (qw.on < 0)
-		qw_start();
-	if (!qw_holds_token())
+	if (!qw_is_on() || !qw_holds_token())
 		return QW_REAL(pthread_create)(handle, attributes, begin, argument);
 	thread = calloc(1, sizeof(*thread));
 	if (!thread)
@@ -71,14 +69,12 @@ QW_CALL int pthread_tryjoin_np(pthread_t handle, void **result)
 QW_CALL int pthread_timedjoin_np(pthread_t handle, void **result, const struct timespec *until)
 {
 	struct qw_thread *thread = qw_holds_token() ? qw_thread_of(handle) : NULL;
-	uint64_t at;
 
 	if (!until)
 		return pthread_join(handle, result);
-	at = (uint64_t)until->tv_sec * 1000000000 + (uint64_t)until->tv_nsec;
 	if (!thread || thread == qw_self || thread->is_detached)
 		return QW_REAL(pthread_timedjoin_np)(handle, result, until);
-	return join(thread, result, at > qw.wall_ahead_ns ? at - qw.wall_ahead_ns : 0);
+	return join(thread, result, qw_log_time_at(until, CLOCK_REALTIME));
 }
 
 QW_CALL int pthread_detach(pthread_t handle)

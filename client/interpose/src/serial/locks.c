@@ -3,51 +3,21 @@
  * are only begun and ended. */
 #include "interpose.h"
 
-#include <dlfcn.h>
 #include <semaphore.h>
 #include <string.h>
 
-/* Condition variables have an older form beside theirs, which must not be found. */
-static void *real_condition(const char *name)
-{
-	void *found = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
-
-	return found ? found : qw_real(name);
-}
-
-#define QW_REAL_CONDITION(name) \
-	({ \
-		static __typeof__(&name) real_; \
-		if (!real_) \
-			real_ = (__typeof__(&name))real_condition(#name); \
-		real_; \
-	})
-
 static bool is_served(void)
 {
-	if (qw.on < 0)
-		qw_start();
-	return qw_holds_token();
+	return qw_is_on() && qw_holds_token();
 }
 
 /* A thread that the library has not made takes no part, and what it does here would have no
  * order. */
 static bool is_served_condition(void)
 {
-	if (qw.on < 0)
-		qw_start();
-	if (qw.on == 1 && !qw_self)
+	if (qw_is_on() && !qw_self)
 		qw_refuse(QW_WHY_STRANGER, 0);
 	return qw_holds_token();
-}
-
-/* The log's time of a time of day, or of another clock. */
-static uint64_t deadline_of(const struct timespec *until, clockid_t clock)
-{
-	uint64_t at = (uint64_t)until->tv_sec * 1000000000 + (uint64_t)until->tv_nsec;
-	uint64_t ahead = clock == CLOCK_REALTIME ? qw.wall_ahead_ns : 0;
-
-	return at > ahead ? at - ahead : 0;
 }
 
 /* Waits until the lock is let go. False: the log's time came to the deadline. */
@@ -95,14 +65,14 @@ QW_CALL int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespe
 {
 	if (!is_served())
 		return QW_REAL(pthread_mutex_timedlock)(mutex, until);
-	return lock_until(mutex, deadline_of(until, CLOCK_REALTIME));
+	return lock_until(mutex, qw_log_time_at(until, CLOCK_REALTIME));
 }
 
 QW_CALL int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
 {
 	if (!is_served())
 		return QW_REAL(pthread_mutex_clocklock)(mutex, clock, until);
-	return lock_until(mutex, deadline_of(until, clock));
+	return lock_until(mutex, qw_log_time_at(until, clock));
 }
 
 QW_CALL int pthread_mutex_unlock(pthread_mutex_t *mutex)
@@ -147,7 +117,7 @@ QW_CALL int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *m
 
 	if (!is_served_condition())
 		return QW_REAL_CONDITION(pthread_cond_timedwait)(condition, mutex, until);
-	return wait_at(condition, mutex, deadline_of(until, is_monotonic ? CLOCK_MONOTONIC : CLOCK_REALTIME));
+	return wait_at(condition, mutex, qw_log_time_at(until, is_monotonic ? CLOCK_MONOTONIC : CLOCK_REALTIME));
 }
 
 QW_CALL int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
@@ -155,7 +125,7 @@ QW_CALL int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *m
 {
 	if (!is_served_condition())
 		return QW_REAL(pthread_cond_clockwait)(condition, mutex, clock, until);
-	return wait_at(condition, mutex, deadline_of(until, clock));
+	return wait_at(condition, mutex, qw_log_time_at(until, clock));
 }
 
 QW_CALL int pthread_cond_signal(pthread_cond_t *condition)
@@ -202,28 +172,28 @@ QW_CALL int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct time
 {
 	if (!is_served())
 		return QW_REAL(pthread_rwlock_timedrdlock)(lock, until);
-	return UNTIL(pthread_rwlock_tryrdlock, lock, deadline_of(until, CLOCK_REALTIME));
+	return UNTIL(pthread_rwlock_tryrdlock, lock, qw_log_time_at(until, CLOCK_REALTIME));
 }
 
 QW_CALL int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *until)
 {
 	if (!is_served())
 		return QW_REAL(pthread_rwlock_timedwrlock)(lock, until);
-	return UNTIL(pthread_rwlock_trywrlock, lock, deadline_of(until, CLOCK_REALTIME));
+	return UNTIL(pthread_rwlock_trywrlock, lock, qw_log_time_at(until, CLOCK_REALTIME));
 }
 
 QW_CALL int pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until)
 {
 	if (!is_served())
 		return QW_REAL(pthread_rwlock_clockrdlock)(lock, clock, until);
-	return UNTIL(pthread_rwlock_tryrdlock, lock, deadline_of(until, clock));
+	return UNTIL(pthread_rwlock_tryrdlock, lock, qw_log_time_at(until, clock));
 }
 
 QW_CALL int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until)
 {
 	if (!is_served())
 		return QW_REAL(pthread_rwlock_clockwrlock)(lock, clock, until);
-	return UNTIL(pthread_rwlock_trywrlock, lock, deadline_of(until, clock));
+	return UNTIL(pthread_rwlock_trywrlock, lock, qw_log_time_at(until, clock));
 }
 
 QW_CALL int pthread_rwlock_unlock(pthread_rwlock_t *lock)
@@ -328,14 +298,14 @@ QW_CALL int sem_timedwait(sem_t *semaphore, const struct timespec *until)
 {
 	if (!is_served())
 		return QW_REAL(sem_timedwait)(semaphore, until);
-	return take_until(semaphore, deadline_of(until, CLOCK_REALTIME));
+	return take_until(semaphore, qw_log_time_at(until, CLOCK_REALTIME));
 }
 
 QW_CALL int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until)
 {
 	if (!is_served())
 		return QW_REAL(sem_clockwait)(semaphore, clock, until);
-	return take_until(semaphore, deadline_of(until, clock));
+	return take_until(semaphore, qw_log_time_at(until, clock));
 }
 
 QW_CALL int sem_post(sem_t *semaphore)
