@@ -226,6 +226,8 @@ void qw_has_news_of(struct qw_object *object, uint32_t news);
 bool qw_has_ready(const struct qw_epoll *epoll);
 void qw_unready(struct qw_watch *watch);
 bool qw_has_turn(void);
+/* The kernel's ppoll(), at which no thread is cancelled. */
+int qw_plain_poll(struct pollfd *wanted, nfds_t count, const struct timespec *wait, const sigset_t *mask);
 bool qw_go_to_turn(void);
 void qw_say_deadline(uint64_t deadline_ns);
 void qw_relax(void);

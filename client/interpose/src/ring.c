@@ -158,7 +158,7 @@ void qw_deliver(int number, int code, union sigval value)
 	info.si_pid = getpid();
 	info.si_value = value;
 	syscall(SYS_rt_tgsigqueueinfo, qw.process, syscall(SYS_gettid), number, &info);
-	if (QW_REAL(ppoll)(NULL, 0, &none, qw_mask ? qw_mask : &before) < 0) {
+	if (qw_plain_poll(NULL, 0, &none, qw_mask ? qw_mask : &before) < 0) {
 		qw.interrupted = true;
 		qw.restarts = action.sa_flags & SA_RESTART;
 	}

@@ -276,3 +276,39 @@ fn threads_wait_for_each_other_as_they_do_without_it() {
         locks.answer(1, comes);
     }
 }
+
+/// What comes of meeting threads, signals and descriptors that are not in the log.
+#[test]
+fn threads_meet_with_what_is_not_in_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = compiled(folder.path(), "meets");
+    let mut meets = Served::start_serial(&file, &[]);
+    meets.until("a port", |it| !it.listens.is_empty());
+    meets.connect(1, PORT);
+    for (what, comes) in [
+        ("strangers", "0 1 slept joined."),
+        ("cancels", "1 locked 1 0 1 1 slept ."),
+        ("comes back", "a w b back 1."),
+    ] {
+        meets.ask(1, what.as_bytes());
+        meets.answer_by_itself(1, comes);
+    }
+}
+
+#[test]
+fn connections_end_with_the_thread_that_waited_for_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = compiled(folder.path(), "meets");
+    let mut meets = Served::start_serial(&file, &[]);
+    meets.until("a port", |it| !it.listens.is_empty());
+    meets.connect(1, PORT);
+    meets.ask(1, b"closes");
+    meets.connect(2, PORT);
+    meets.connect(3, PORT);
+    meets.rest();
+    meets.give(&[TurnEvent::End { connection: 3 }]);
+    meets.answer_by_itself(1, "1 joined.");
+    meets.until("their ends", |it| {
+        it.closed.contains(&2) && it.closed.contains(&3)
+    });
+}

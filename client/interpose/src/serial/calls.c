@@ -34,13 +34,17 @@ QW_CALL int pthread_create(pthread_t *handle, const pthread_attr_t *attributes, 
 /* Waits for its end. */
 static int join(struct qw_thread *thread, void **result, uint64_t deadline_ns)
 {
-	struct qw_rest rest = { .deadline_ns = deadline_ns, .at = thread };
+	struct qw_rest rest = { .deadline_ns = deadline_ns, .at = thread, .is_cancellable = true };
 	pthread_t handle = thread->handle;
 	int error;
 
 	while (!thread->is_finished) {
-		if (qw_rest(&rest) == QW_WOKEN_LATE)
+		enum qw_woken woken = qw_rest(&rest);
+
+		qw_end_if_cancelled();
+		if (woken == QW_WOKEN_LATE)
 			return ETIMEDOUT;
+		rest.is_woken = false;
 	}
 	error = QW_REAL(pthread_join)(handle, result);
 	if (!error)
@@ -93,9 +97,18 @@ QW_CALL int pthread_cancel(pthread_t handle)
 {
 	struct qw_thread *thread = qw_holds_token() ? qw_thread_of(handle) : NULL;
 
-	if (thread && thread->rest)
+	if (thread)
 		thread->is_cancelled = true;
 	return QW_REAL(pthread_cancel)(handle);
+}
+
+QW_CALL int pthread_setcancelstate(int state, int *before)
+{
+	int error = QW_REAL(pthread_setcancelstate)(state, before);
+
+	if (!error && qw_self)
+		qw_self->is_uncancellable = state == PTHREAD_CANCEL_DISABLE;
+	return error;
 }
 
 /* It comes to a thread that rests when that is chosen. */
@@ -125,23 +138,11 @@ QW_CALL int sched_yield(void)
 /* --- what ends by real time, or by another process: others go on meanwhile, and when it ends is
  * not ordered */
 
-#define OUTSIDE(call) \
-	({ \
-		bool is_outside_ = qw_holds_token(); \
-		__typeof__(call) result_; \
-		if (is_outside_) \
-			qw_leave(); \
-		result_ = call; \
-		if (is_outside_) \
-			qw_come_back(); \
-		result_; \
-	})
-
 QW_CALL pid_t waitpid(pid_t process, int *status, int options)
 {
-	if (options & WNOHANG)
+	if (options & WNOHANG || !qw_holds_token())
 		return QW_REAL(waitpid)(process, status, options);
-	return OUTSIDE(QW_REAL(waitpid)(process, status, options));
+	return QW_OUTSIDE(QW_REAL(waitpid)(process, status, options));
 }
 
 QW_CALL pid_t wait(int *status)

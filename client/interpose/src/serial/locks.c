@@ -23,7 +23,7 @@ static bool is_served_condition(void)
 /* Waits until the lock is let go. False: the log's time came to the deadline. */
 static bool rest_at(const void *lock, uint64_t deadline_ns)
 {
-	struct qw_rest rest = { .deadline_ns = deadline_ns, .at = lock };
+	struct qw_rest rest = { .deadline_ns = deadline_ns, .at = lock, .is_lock = true };
 
 	return qw_rest(&rest) != QW_WOKEN_LATE;
 }
@@ -88,7 +88,7 @@ QW_CALL int pthread_mutex_unlock(pthread_mutex_t *mutex)
 
 static int wait_at(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t deadline_ns)
 {
-	struct qw_rest rest = { .deadline_ns = deadline_ns, .at = condition, .is_condition = true };
+	struct qw_rest rest = { .deadline_ns = deadline_ns, .at = condition, .is_cancellable = true };
 	int result = pthread_mutex_unlock(mutex);
 	enum qw_woken woken;
 
@@ -96,10 +96,7 @@ static int wait_at(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t d
 		return result;
 	woken = qw_rest(&rest);
 	result = lock_until(mutex, QW_NEVER);
-	if (qw_self->is_cancelled) {
-		qw_self->is_cancelled = false;
-		pthread_testcancel();
-	}
+	qw_end_if_cancelled();
 	return result ? result : woken == QW_WOKEN_LATE ? ETIMEDOUT : 0;
 }
 
@@ -266,7 +263,7 @@ QW_CALL int pthread_barrier_destroy(pthread_barrier_t *barrier)
 
 static int take_until(sem_t *semaphore, uint64_t deadline_ns)
 {
-	struct qw_rest rest = { .deadline_ns = deadline_ns, .at = semaphore, .is_interruptible = true };
+	struct qw_rest rest = { .deadline_ns = deadline_ns, .at = semaphore, .is_lock = true, .is_interruptible = true };
 
 	while (sem_trywait(semaphore)) {
 		if (errno != EAGAIN)

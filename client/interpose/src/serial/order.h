@@ -13,13 +13,16 @@ struct qw_rest {
 	uint64_t deadline_ns;
 	/* What it waits for: descriptors, or none. */
 	const struct qw_wait *wait;
-	/* A lock, a condition variable or a thread, or none. */
+	/* A lock, a condition variable, a barrier or a thread, or none. */
 	const void *at;
-	bool is_condition;
-	/* A signal ends it. */
-	bool is_interruptible;
+	/* A thread without the token may let it go, too: then whoever rests at any looks again. */
+	bool is_lock;
+	/* A signal ends it, and so does the thread's cancellation; or only that, on which the caller acts. */
+	bool is_interruptible, is_cancellable;
 	/* It lets others go first. */
 	bool yields;
+	/* It was outside, and goes on when nobody else can. */
+	bool is_back;
 	/* It was told to go on. */
 	bool is_woken;
 	/* The kernel has something; its descriptors among those that it is asked for. */
@@ -46,9 +49,10 @@ struct qw_thread {
 	struct qw_rest first_rest;
 	/* Signals that it is sent, and those that are for the whole process. */
 	uint64_t signals, process_signals;
-	bool is_interrupted, is_cancelled, is_detached, is_finished;
-	/* Closed by another thread while this one waited for it; let go at its next wait. */
-	struct qw_object *limbo;
+	bool is_interrupted, is_cancelled, is_uncancellable, is_detached, is_finished;
+	/* What it waits for, which another thread may close; and what one has closed meanwhile, let
+	 * go at its next wait. */
+	struct qw_object *awaited, *limbo;
 	/* How often it looked in this turn without a wait. */
 	uint64_t looks_turn;
 	unsigned int looks;
@@ -79,7 +83,18 @@ void qw_wake_from_outside(void);
 /* Gives the token back for a call that may wait for something that is not ordered; and takes it
  * again. */
 void qw_leave(void);
-void qw_come_back(void);
+void qw_come_back(void *unused);
+#define QW_OUTSIDE(call) \
+	({ \
+		__typeof__(call) result_; \
+		qw_leave(); \
+		pthread_cleanup_push(qw_come_back, NULL); \
+		result_ = call; \
+		pthread_cleanup_pop(1); \
+		result_; \
+	})
+/* Where a thread may be cancelled. */
+void qw_end_if_cancelled(void);
 struct qw_thread *qw_thread_of(pthread_t handle);
 void qw_add_thread(struct qw_thread *thread);
 void qw_remove_thread(struct qw_thread *thread);

@@ -1,8 +1,9 @@
 /* Who holds the token. A thread that gives it back looks who is next: in the order in which
  * threads were made, behind the last one that had it, the first that can go on by what is
  * virtual, by the log's time or by another thread. If there is none, the first for which the
- * kernel has something, such as another thread's byte in a pipe. If there is none either, the
- * turn is over, and whoever looked waits for the next one. */
+ * kernel has something, such as another thread's byte in a pipe. If there is none either, one
+ * that yields; then one that was outside, since when it comes back is not in the log. If there is
+ * none at all, the turn is over, and whoever looked waits for the next one. */
 #include "interpose.h"
 
 #include <limits.h>
@@ -74,14 +75,22 @@ static struct qw_rest *rest_of(struct qw_thread *thread)
 	return __atomic_load_n(&thread->rest, __ATOMIC_ACQUIRE);
 }
 
+/* It is cancelled, and lets itself be. */
+static bool is_to_end(const struct qw_thread *thread)
+{
+	return thread->is_cancelled && !thread->is_uncancellable;
+}
+
 static bool is_ready(struct qw_thread *thread, const struct qw_rest *rest)
 {
 	bool is_interrupted = thread->signals || thread->process_signals;
 
 	if (rest->is_interruptible)
 		is_interrupted |= __atomic_load_n(&thread->is_interrupted, __ATOMIC_SEQ_CST);
-	if (rest->is_interruptible || rest->is_condition)
-		is_interrupted |= thread->is_cancelled;
+	if (rest->is_interruptible || rest->is_cancellable)
+		is_interrupted |= is_to_end(thread);
+	if (rest->is_back)
+		return false;
 	return rest->is_woken || is_interrupted || qw.now_ns >= rest->deadline_ns ||
 	       (rest->wait && rest->wait->has && rest->wait->has(rest->wait->what));
 }
@@ -118,10 +127,11 @@ static struct qw_thread *first_that(bool (*is_true)(struct qw_thread *, const st
 
 /* Asks the kernel for what all wait for, and for the doorbell: whether it has something; -1: a
  * signal has come. */
-static int ask_kernel(int wait_ms)
+static int ask_kernel(bool waits)
 {
 	static struct pollfd *asked;
 	static nfds_t room;
+	struct timespec none = { 0 };
 	nfds_t count = 1;
 	int found;
 
@@ -144,7 +154,7 @@ static int ask_kernel(int wait_ms)
 		if (!asked)
 			qw_refuse(QW_WHY_OUT_OF_MEMORY, 0);
 	}
-	if (count == 1 && wait_ms == 0)
+	if (count == 1 && !waits)
 		return 0;
 	asked[0] = (struct pollfd){ .fd = qw.door, .events = POLLIN };
 	for (struct qw_thread *thread = first_thread; thread; thread = thread->next) {
@@ -153,7 +163,7 @@ static int ask_kernel(int wait_ms)
 		if (rest && rest->count > 0)
 			rest->wait->descriptors(rest->wait->what, asked + rest->first, rest->count);
 	}
-	found = QW_REAL(poll)(asked, count, wait_ms);
+	found = qw_plain_poll(asked, count, waits ? NULL : &none, NULL);
 	for (struct qw_thread *thread = first_thread; thread; thread = thread->next) {
 		struct qw_rest *rest = rest_of(thread);
 
@@ -171,9 +181,15 @@ static void wake_all_at_locks(void)
 	for (struct qw_thread *thread = first_thread; thread; thread = thread->next) {
 		struct qw_rest *rest = rest_of(thread);
 
-		if (rest && rest->at && !rest->is_condition)
+		if (rest && rest->is_lock)
 			rest->is_woken = true;
 	}
+}
+
+static bool is_back(struct qw_thread *thread, const struct qw_rest *rest)
+{
+	(void)thread;
+	return rest->is_back;
 }
 
 static struct qw_thread *choose(void)
@@ -183,9 +199,11 @@ static struct qw_thread *choose(void)
 	if (__atomic_exchange_n(&is_woken_from_outside, false, __ATOMIC_SEQ_CST))
 		wake_all_at_locks();
 	next = first_that(is_ready);
-	if (!next && ask_kernel(0) > 0)
+	if (!next && ask_kernel(false) > 0)
 		next = first_that(has_kernel);
-	return next ? next : first_that(does_yield);
+	if (!next)
+		next = first_that(does_yield);
+	return next ? next : first_that(is_back);
 }
 
 /* --- the turn is over */
@@ -223,12 +241,19 @@ static void await_turn(struct qw_thread *self)
 		return;
 	}
 	qw_ring_replica();
-	found = ask_kernel(-1);
+	found = ask_kernel(true);
 	__atomic_store_n(&qw.control->program_sleeps, 0, __ATOMIC_SEQ_CST);
 	if (found < 0)
 		__atomic_store_n(&self->is_interrupted, true, __ATOMIC_SEQ_CST);
 	else if (syscall(SYS_read, qw.door, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		qw_refuse(QW_WHY_CALL, (uint64_t)errno);
+}
+
+/* When one comes from outside changes nothing of the order of the others. */
+static void count_in(const struct qw_thread *next)
+{
+	if (!next->rest->is_back)
+		last_number = next->number;
 }
 
 /* Returns with the token, when this thread may go on. */
@@ -242,7 +267,7 @@ static void until_chosen(struct qw_thread *self)
 			await_turn(self);
 			continue;
 		}
-		last_number = next->number;
+		count_in(next);
 		if (next == self)
 			return;
 		hand_to(next, true);
@@ -258,7 +283,7 @@ static void pass_on(void)
 	struct qw_thread *next = choose(), *thread;
 
 	if (next) {
-		last_number = next->number;
+		count_in(next);
 		hand_to(next, true);
 		return;
 	}
@@ -309,9 +334,18 @@ static enum qw_woken how(struct qw_thread *self, const struct qw_rest *rest, boo
 	    (rest->wait && rest->wait->has && rest->wait->has(rest->wait->what)))
 		return QW_WOKEN_TURN;
 	if (has_signal || (rest->is_interruptible && self->is_interrupted) ||
-	    ((rest->is_interruptible || rest->is_condition) && self->is_cancelled))
+	    ((rest->is_interruptible || rest->is_cancellable) && is_to_end(self)))
 		return QW_WOKEN_SIGNAL;
 	return qw.now_ns >= rest->deadline_ns ? QW_WOKEN_LATE : QW_WOKEN_TURN;
+}
+
+static void let_go(struct qw_object **held)
+{
+	struct qw_object *object = *held;
+
+	*held = NULL;
+	if (object)
+		qw_let_go(object);
 }
 
 enum qw_woken qw_rest(struct qw_rest *rest)
@@ -320,9 +354,7 @@ enum qw_woken qw_rest(struct qw_rest *rest)
 	enum qw_woken woken;
 	int error = errno;
 
-	if (self->limbo)
-		qw_let_go(self->limbo);
-	self->limbo = NULL;
+	let_go(&self->limbo);
 	rest->since = ++rests;
 	__atomic_store_n(&self->is_interrupted, false, __ATOMIC_SEQ_CST);
 	qw_resting_at += rest->at != NULL;
@@ -342,11 +374,16 @@ enum qw_woken qw_rest(struct qw_rest *rest)
 	}
 	qw_resting_at -= rest->at != NULL;
 	errno = error;
-	if (self->is_cancelled && rest->is_interruptible) {
-		self->is_cancelled = false;
-		pthread_testcancel();
-	}
+	if (rest->is_interruptible)
+		qw_end_if_cancelled();
 	return woken;
+}
+
+void qw_end_if_cancelled(void)
+{
+	if (is_to_end(qw_self))
+		qw_self->is_cancelled = false; /* what it does at its end waits as ever */
+	pthread_testcancel();
 }
 
 void qw_wake(const void *at, unsigned int most)
@@ -377,12 +414,13 @@ void qw_leave(void)
 	pass_on();
 }
 
-void qw_come_back(void)
+void qw_come_back(void *unused)
 {
-	struct qw_rest rest = { .deadline_ns = QW_NEVER, .is_woken = true };
+	struct qw_rest rest = { .deadline_ns = QW_NEVER, .is_back = true };
 	struct qw_thread *self = qw_self, *nobody = NULL;
 	int error = errno;
 
+	(void)unused;
 	__atomic_store_n(&self->rest, &rest, __ATOMIC_SEQ_CST);
 	ring_own_door();
 	for (;;) {
@@ -446,15 +484,20 @@ enum qw_woken qw_wait(struct qw_object *object, uint64_t deadline_ns)
 {
 	struct news_of news = { object, object->news };
 	struct qw_wait wait = { .deadline_ns = deadline_ns, .what = &news, .has = has_news };
+	struct qw_thread *self = qw_self;
+	/* Of what a handler has interrupted. */
+	struct qw_object *outer = self->awaited;
 	enum qw_woken woken;
 
 	object->descriptors++; /* another thread may close it */
+	self->awaited = object;
 	woken = qw_wait_for(&wait);
+	self->awaited = outer;
 	if (object->descriptors > 1) {
 		qw_let_go(object);
 		return woken;
 	}
-	qw_self->limbo = object;
+	self->limbo = object;
 	qw.interrupted = false;
 	return QW_WOKEN_SIGNAL;
 }
@@ -502,22 +545,12 @@ int qw_sleep_until(uint64_t until_ns, uint64_t *left_ns)
 /* Signals from outside end it, too, so it is not ordered. */
 int qw_pause(const sigset_t *mask)
 {
-	int result;
-
-	qw_leave();
-	result = mask ? QW_REAL(sigsuspend)(mask) : QW_REAL(pause)();
-	qw_come_back();
-	return result;
+	return QW_OUTSIDE(mask ? QW_REAL(sigsuspend)(mask) : QW_REAL(pause)());
 }
 
 int qw_await_signal(const sigset_t *set, siginfo_t *info, const struct timespec *wait)
 {
-	int found;
-
-	qw_leave();
-	found = QW_REAL(sigtimedwait)(set, info, wait);
-	qw_come_back();
-	return found;
+	return QW_OUTSIDE(QW_REAL(sigtimedwait)(set, info, wait));
 }
 
 /* A thread that looks again and again lets others go first, and turns come all the same. */
@@ -622,6 +655,10 @@ static void end_thread(void *argument)
 		pthread_setspecific(at_end, self);
 		return;
 	}
+	if (!qw_holds_token())
+		qw_come_back(NULL);
+	let_go(&self->awaited); /* it was cancelled meanwhile */
+	let_go(&self->limbo);
 	self->is_finished = true;
 	qw_wake(self, ~0U);
 	if (self->is_detached)

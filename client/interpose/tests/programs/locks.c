@@ -1,25 +1,16 @@
 /* A server that does with threads what its client names, and says what came of it: a text that
  * is the same with the kernel's order, where one thread has to wait for another. The test
  * compiles it. */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
+#include "asked.h"
+
 #include <errno.h>
-#include <netinet/in.h>
-#include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
-static char text[4096];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static pthread_rwlock_t readers = PTHREAD_RWLOCK_INITIALIZER;
@@ -27,16 +18,6 @@ static pthread_spinlock_t spin;
 static pthread_barrier_t barrier;
 static sem_t semaphore;
 static int is_there, is_handled, wait_ends[2];
-
-__attribute__((format(printf, 1, 2))) static void note(const char *form, ...)
-{
-	size_t length = strlen(text);
-	va_list list;
-
-	va_start(list, form);
-	vsnprintf(text + length, sizeof(text) - length, form, list);
-	va_end(list);
-}
 
 static struct timespec in_ms(clockid_t clock, long ms)
 {
@@ -308,32 +289,10 @@ static void outside(void)
 
 int main(void)
 {
-	struct sockaddr_in own = { .sin_family = AF_INET, .sin_port = htons(7000) };
-	int listener = socket(AF_INET, SOCK_STREAM, 0), client;
-	char line[64];
-	ssize_t got;
+	static const struct asked all[] = {
+		{ "locks", locks }, { "conditions", conditions }, { "errors", errors }, { "ends", ends },
+		{ "outside", outside }, { NULL, NULL },
+	};
 
-	own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (bind(listener, (struct sockaddr *)&own, sizeof(own)) || listen(listener, 8))
-		return 2;
-	client = accept(listener, NULL, NULL);
-	while ((got = read(client, line, sizeof(line) - 1)) > 0) {
-		line[got] = 0;
-		text[0] = 0;
-		if (!strcmp(line, "locks"))
-			locks();
-		else if (!strcmp(line, "conditions"))
-			conditions();
-		else if (!strcmp(line, "errors"))
-			errors();
-		else if (!strcmp(line, "ends"))
-			ends();
-		else if (!strcmp(line, "outside"))
-			outside();
-		note(".");
-		got = (ssize_t)strlen(text);
-		if (write(client, text, (size_t)got) != got)
-			return 3;
-	}
-	return 0;
+	return serve(all);
 }
