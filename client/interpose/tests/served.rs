@@ -64,14 +64,21 @@ fn nobody_listens_anywhere_else() {
         ("udp", 7999),
         ("datagram", 7999),
         ("name", 53),
+        ("ask name-r", 53),
+        ("ask name2-r", 53),
+        ("ask names", 53),
+        ("ask query", 53),
+        ("ask search", 53),
     ];
     for (count, (way, port)) in (1..).zip(ways) {
         asks.ask(1, way.as_bytes());
         asks.answer(1, &format!("{}.", libc::ECONNREFUSED));
         assert_eq!(asks.rings.outbound(), (count, port));
     }
-    asks.ask(1, b"number");
-    asks.answer(1, "0.");
+    for way in ["number", "known"] {
+        asks.ask(1, way.as_bytes());
+        asks.answer(1, "0.");
+    }
 }
 
 /// It ends, and says why.

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <resolv.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -75,6 +76,47 @@ static int looked_up(const char *name)
 	return result == EAI_AGAIN ? ECONNREFUSED : result;
 }
 
+/* The names of calls; each says that somebody is to be asked. */
+static int asked(const char *call)
+{
+	static const char name[] = "somewhere.example";
+	struct gaicb wanted = { .ar_name = name }, *list[] = { &wanted };
+	struct hostent host, *found = &host;
+	unsigned char answer[512];
+	char room[1024];
+	int error = 0, result = -1;
+
+	h_errno = 0;
+	if (!strcmp(call, "name-r"))
+		result = gethostbyname_r(name, &host, room, sizeof(room), &found, &error);
+	else if (!strcmp(call, "name2-r"))
+		result = gethostbyname2_r(name, AF_INET6, &host, room, sizeof(room), &found, &error);
+	else if (!strcmp(call, "names"))
+		return getaddrinfo_a(GAI_WAIT, list, 1, NULL) == EAI_AGAIN ? ECONNREFUSED : 0;
+	else if (!strcmp(call, "query"))
+		return res_query(name, 1, 1, answer, sizeof(answer)) < 0 ? errno : 0;
+	else if (!strcmp(call, "search"))
+		return res_search(name, 1, 1, answer, sizeof(answer)) < 0 ? errno : 0;
+	return result == EAGAIN && error == TRY_AGAIN && !found ? ECONNREFUSED : result;
+}
+
+/* What is known without asking. */
+static int known(void)
+{
+	struct in_addr here = { htonl(INADDR_LOOPBACK) };
+	struct hostent host, *found = NULL;
+	char room[1024];
+	int error;
+
+	if (gethostbyname_r("localhost", &host, room, sizeof(room), &found, &error) || !found)
+		return 1;
+	if (gethostbyname_r("127.0.0.1", &host, room, sizeof(room), &found, &error) || !found)
+		return 2;
+	if (gethostbyaddr_r(&here, sizeof(here), AF_INET, &host, room, sizeof(room), &found, &error) || found)
+		return 3;
+	return 0;
+}
+
 /* To another process, which would be at the other end. */
 static int handed_over(int client)
 {
@@ -132,6 +174,10 @@ static int outcome(int client, const char *what)
 		return looked_up("somewhere.example");
 	if (!strcmp(what, "number"))
 		return looked_up("127.0.0.1") + looked_up("localhost");
+	if (!strncmp(what, "ask ", 4))
+		return asked(what + 4);
+	if (!strcmp(what, "known"))
+		return known();
 	if (!strcmp(what, "hand"))
 		return handed_over(client);
 	if (!strcmp(what, "exec"))
