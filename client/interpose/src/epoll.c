@@ -286,17 +286,22 @@ static int ask_epoll(void *what, int wait_ms)
 /* So many times clients come before what the kernel has. */
 #define PASSED_OVER_MAX 8
 
-/* Whoever has always something for the program does not keep it from the rest for ever. */
-static int with_plain(int descriptor, struct qw_epoll *epoll, struct epoll_event *events, int found, int most)
+/* Clients who have always something for the program do not keep it from the rest for ever: now and
+ * then there is a place for that. */
+static int gather_all(int descriptor, struct qw_epoll *epoll, struct epoll_event *events, int most)
 {
-	int more;
+	int found, more;
 
-	if ((!epoll->has_plain && !epoll->has_nested) || ++epoll->passed_over < PASSED_OVER_MAX || found == most)
-		return found;
+	if ((!epoll->has_plain && !epoll->has_nested) || !qw_has_ready(epoll) ||
+	    ++epoll->passed_over < PASSED_OVER_MAX)
+		return gather(epoll, events, most);
 	epoll->passed_over = 0;
 	qw_mask = NULL; /* where something is there, no signal is let in */
+	found = gather(epoll, events, most - 1);
 	more = ask_kernel(descriptor, events + found, most - found, 0);
-	return more > 0 ? found + more : found;
+	if (more > 0)
+		return found + more;
+	return found ? found : gather(epoll, events, most);
 }
 
 /* The time is over; a signal that is let in counts all the same. */
@@ -351,9 +356,9 @@ static int wait_for_events(int descriptor, struct epoll_event *events, int most,
 
 		if (!epoll)
 			return -1;
-		found = gather(epoll, events, most);
+		found = gather_all(descriptor, epoll, events, most);
 		if (found)
-			return with_plain(descriptor, epoll, events, found, most);
+			return found;
 		if (wait_ns == 0) {
 			if (qw_may_look())
 				return ask_kernel(descriptor, events, most, 0);
@@ -366,7 +371,7 @@ static int wait_for_events(int descriptor, struct epoll_event *events, int most,
 			return -1;
 		switch (woken) {
 		case QW_WOKEN_TURN:
-			if (!(found = gather(epoll, events, most)))
+			if (!(found = gather_all(descriptor, epoll, events, most)))
 				found = ask_kernel(descriptor, events, most, 0);
 			break;
 		case QW_WOKEN_LATE:

@@ -161,8 +161,13 @@ bool qw_is_kept(int descriptor);
 /* The program gives something else this number. */
 void qw_keep_away(int descriptor);
 
+/* Memory that is not of the program's heap; NULL: there is none. */
+void *qw_pages(size_t bytes);
+
 /* process.c */
 void qw_forbid_children(void);
+/* The thread that calls is the program's so manieth; 0: it ends. */
+void qw_number_thread(unsigned int number);
 
 /* real.c: the C library's calls. */
 void *qw_real(const char *name);
@@ -289,7 +294,15 @@ uint64_t qw_next_timer(void);
 void qw_look_at_timers(void);
 void qw_forget_timer(const struct qw_object *timer);
 
+/* plain.c: on the kernel's descriptors. */
+ssize_t qw_write_plain(int descriptor, const struct iovec *parts, int count);
+ssize_t qw_send_plain(int descriptor, const struct msghdr *message, int flags);
+ssize_t qw_send_file_plain(int descriptor, int file, off_t *at, size_t count);
+
 /* transfer.c */
+/* The kernel's limit. */
+#define QW_PARTS_MAX 1024
+size_t qw_bytes_of(const struct iovec *parts, int count);
 /* The error that is reported once; 0: none. */
 int qw_take_error(struct qw_object *object);
 

@@ -4,11 +4,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Descriptors that take no memory of the heap. */
+/* Descriptors that have room on the stack. poll() may be called by a signal's handler, which must
+ * not touch the heap. */
 #define PLAIN_MAX 1024
 
 static bool has_virtual(const struct pollfd *wanted, nfds_t count)
@@ -75,7 +77,7 @@ static int ask_poll(void *what, int wait_ms)
 	nfds_t plain_count = 0, at = 0;
 
 	if (ask->count > PLAIN_MAX)
-		plain = malloc((ask->count + 1) * sizeof(*plain));
+		plain = qw_pages((ask->count + 1) * sizeof(*plain));
 	if (!plain)
 		return ask->found = -1;
 	for (nfds_t i = 0; i < ask->count; i++) {
@@ -89,7 +91,7 @@ static int ask_poll(void *what, int wait_ms)
 			ask->wanted[i].revents = (short)(ask->wanted[i].revents | plain[at++].revents);
 	}
 	if (plain != few)
-		free(plain);
+		munmap(plain, (ask->count + 1) * sizeof(*plain));
 	return ask->found;
 }
 

@@ -28,6 +28,35 @@ static pid_t real_of(pid_t process)
 	return process == -PROCESS ? -qw.process : process;
 }
 
+/* --- threads are known by the order in which they were made */
+
+#define THREADS_MAX 65536
+static struct {
+	unsigned int number;
+	int kernel_number;
+} threads[THREADS_MAX];
+static __thread unsigned int own_number __attribute__((tls_model("initial-exec")));
+
+void qw_number_thread(unsigned int number)
+{
+	unsigned int place = (number ? number : own_number) % THREADS_MAX;
+
+	own_number = number;
+	threads[place].kernel_number = (int)syscall(SYS_gettid);
+	__atomic_store_n(&threads[place].number, number, __ATOMIC_RELEASE);
+}
+
+/* Of a process, or of one of its threads. */
+static pid_t real_of_thread(pid_t thread)
+{
+	unsigned int number = thread > PROCESS ? (unsigned int)(thread - PROCESS) : 0;
+	unsigned int place = number % THREADS_MAX;
+
+	if (qw.on == 1 && number && __atomic_load_n(&threads[place].number, __ATOMIC_ACQUIRE) == number)
+		return threads[place].kernel_number;
+	return real_of(thread);
+}
+
 QW_CALL pid_t getppid(void)
 {
 	pid_t parent = QW_REAL(getppid)();
@@ -39,12 +68,14 @@ QW_CALL pid_t gettid(void)
 {
 	pid_t thread = QW_REAL(gettid)();
 
-	return qw.on == 1 && thread == qw.process ? PROCESS : thread;
+	if (qw.on != 1)
+		return thread;
+	return own_number ? PROCESS + (pid_t)own_number : thread == qw.process ? PROCESS : thread;
 }
 
 QW_CALL int tgkill(pid_t process, pid_t thread, int signal)
 {
-	return QW_REAL(tgkill)(real_of(process), real_of(thread), signal);
+	return QW_REAL(tgkill)(real_of(process), real_of_thread(thread), signal);
 }
 
 QW_CALL int kill(pid_t process, int signal)
@@ -78,42 +109,42 @@ QW_CALL int setpgid(pid_t process, pid_t group)
 
 QW_CALL int getpriority(__priority_which_t which, id_t who)
 {
-	return QW_REAL(getpriority)(which, (id_t)real_of((pid_t)who));
+	return QW_REAL(getpriority)(which, (id_t)real_of_thread((pid_t)who));
 }
 
 QW_CALL int setpriority(__priority_which_t which, id_t who, int priority)
 {
-	return QW_REAL(setpriority)(which, (id_t)real_of((pid_t)who), priority);
+	return QW_REAL(setpriority)(which, (id_t)real_of_thread((pid_t)who), priority);
 }
 
 QW_CALL int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *processors)
 {
-	return QW_REAL(sched_getaffinity)(real_of(process), bytes, processors);
+	return QW_REAL(sched_getaffinity)(real_of_thread(process), bytes, processors);
 }
 
 QW_CALL int sched_setaffinity(pid_t process, size_t bytes, const cpu_set_t *processors)
 {
-	return QW_REAL(sched_setaffinity)(real_of(process), bytes, processors);
+	return QW_REAL(sched_setaffinity)(real_of_thread(process), bytes, processors);
 }
 
 QW_CALL int sched_getscheduler(pid_t process)
 {
-	return QW_REAL(sched_getscheduler)(real_of(process));
+	return QW_REAL(sched_getscheduler)(real_of_thread(process));
 }
 
 QW_CALL int sched_setscheduler(pid_t process, int policy, const struct sched_param *how)
 {
-	return QW_REAL(sched_setscheduler)(real_of(process), policy, how);
+	return QW_REAL(sched_setscheduler)(real_of_thread(process), policy, how);
 }
 
 QW_CALL int prlimit(pid_t process, __rlimit_resource_t which, const struct rlimit *to, struct rlimit *from)
 {
-	return QW_REAL(prlimit)(real_of(process), which, to, from);
+	return QW_REAL(prlimit)(real_of_thread(process), which, to, from);
 }
 
 QW_CALL int prlimit64(pid_t process, __rlimit_resource_t which, const struct rlimit64 *to, struct rlimit64 *from)
 {
-	return QW_REAL(prlimit64)(real_of(process), which, to, from);
+	return QW_REAL(prlimit64)(real_of_thread(process), which, to, from);
 }
 
 /* Its child has memory of its own: otherwise what the child closes would be closed here. */

@@ -229,6 +229,10 @@ static int accept_virtual(int descriptor, struct qw_object *listener, struct soc
 	}
 	qw_enter();
 	while (!listener->first_waiting) {
+		if (listener->kind != QW_LISTENER && !patience.over) { /* it was shut meanwhile */
+			errno = EINVAL;
+			return -1;
+		}
 		if (!qw_look_again(descriptor, listener, true, &patience))
 			return -1;
 	}
@@ -404,8 +408,10 @@ QW_CALL int shutdown(int descriptor, int how)
 		return -1;
 	}
 	if (object->kind == QW_LISTENER) {
-		if (how != SHUT_WR)
+		if (how != SHUT_WR) {
 			qw_listen_no_more(object);
+			qw_has_news(object);
+		}
 		return 0;
 	}
 	if (object->kind != QW_STREAM || object->reset) {

@@ -24,8 +24,11 @@ static bool may_use_pipe(int pipe, short events, unsigned int flags)
 {
 	struct pollfd wanted = { .fd = pipe, .events = events };
 	bool waits = !(flags & SPLICE_F_NONBLOCK) && qw_does_block(pipe);
-	int found = QW_REAL(poll)(&wanted, 1, waits ? -1 : 0);
+	int found;
 
+	if (waits && !qw_await_descriptor(pipe, events))
+		return false;
+	found = QW_REAL(poll)(&wanted, 1, waits ? -1 : 0);
 	if (found == 0)
 		errno = EAGAIN;
 	return found > 0;
@@ -64,6 +67,9 @@ QW_CALL ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size_
 {
 	bool is_from = qw_is_socket(qw_object_of(from)), is_to = qw_is_socket(qw_object_of(to));
 
+	if (!is_from && !is_to && !(flags & SPLICE_F_NONBLOCK) &&
+	    (!qw_await_descriptor(from, POLLIN) || !qw_await_descriptor(to, POLLOUT)))
+		return -1;
 	if (!is_from && !is_to)
 		return QW_REAL(splice)(from, from_at, to, to_at, count, flags);
 	if (count > PIECE_BYTES)

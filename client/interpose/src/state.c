@@ -150,6 +150,13 @@ void qw_start(void)
 	qw_begin_threads();
 }
 
+void *qw_pages(size_t bytes)
+{
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
 bool qw_is_on(void)
 {
 	if (qw.on < 0)

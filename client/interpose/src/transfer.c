@@ -9,9 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's limit. */
-#define PARTS_MAX 1024
-
 /* --- reading */
 
 /* Copies out of `from` into the parts; how much. */
@@ -28,7 +25,7 @@ static size_t scatter(const uint8_t *from, size_t bytes, const struct iovec *par
 	return done;
 }
 
-static size_t room_of(const struct iovec *parts, int count)
+size_t qw_bytes_of(const struct iovec *parts, int count)
 {
 	size_t bytes = 0;
 
@@ -79,7 +76,7 @@ int qw_take_error(struct qw_object *object)
 static ssize_t read_stream(int descriptor, struct qw_object *object, const struct iovec *parts, int count,
 			   int flags)
 {
-	size_t wanted = room_of(parts, count), done;
+	size_t wanted = qw_bytes_of(parts, count), done;
 	struct qw_patience patience = { 0 };
 	ssize_t result = 0;
 
@@ -111,7 +108,7 @@ static ssize_t read_timer(int descriptor, struct qw_object *timer, const struct 
 	uint64_t expired;
 
 	qw_enter();
-	if (room_of(parts, count) < sizeof(expired))
+	if (qw_bytes_of(parts, count) < sizeof(expired))
 		return fail(EINVAL);
 	while (!timer->expired) {
 		if (!qw_look_again(descriptor, timer, true, &patience))
@@ -162,13 +159,19 @@ static ssize_t read_parts(int descriptor, struct qw_object *object, const struct
 	case QW_RANDOM:
 		for (int part = 0; part < count; part++)
 			qw_chance(parts[part].iov_base, parts[part].iov_len);
-		return (ssize_t)room_of(parts, count);
+		return (ssize_t)qw_bytes_of(parts, count);
 	case QW_EPOLL:
 		return fail(EINVAL);
 	case QW_BOUND:
 	case QW_LISTENER:
 	}
 	return fail(ENOTCONN);
+}
+
+/* False: a signal has come. */
+static bool await_input(int descriptor, int flags)
+{
+	return flags & MSG_DONTWAIT || qw_await_descriptor(descriptor, POLLIN);
 }
 
 QW_CALL ssize_t read(int descriptor, void *bytes, size_t count)
@@ -195,9 +198,9 @@ QW_CALL ssize_t readv(int descriptor, const struct iovec *parts, int count)
 			return -1;
 		return QW_REAL(readv)(descriptor, parts, count);
 	}
-	if (count < 0 || count > PARTS_MAX)
+	if (count < 0 || count > QW_PARTS_MAX)
 		return fail(EINVAL);
-	if (room_of(parts, count) == 0 && qw_is_socket(object))
+	if (qw_bytes_of(parts, count) == 0 && qw_is_socket(object))
 		return 0;
 	return read_parts(descriptor, object, parts, count, 0);
 }
@@ -221,7 +224,7 @@ QW_CALL ssize_t recv(int descriptor, void *bytes, size_t count, int flags)
 	struct iovec part = { bytes, count };
 
 	if (!qw_is_socket(object)) {
-		if (!qw_await_descriptor(descriptor, POLLIN))
+		if (!await_input(descriptor, flags))
 			return -1;
 		return QW_REAL(recv)(descriptor, bytes, count, flags);
 	}
@@ -234,11 +237,11 @@ QW_CALL ssize_t recvmsg(int descriptor, struct msghdr *message, int flags)
 	ssize_t result;
 
 	if (!qw_is_socket(object)) {
-		if (!qw_await_descriptor(descriptor, POLLIN))
+		if (!await_input(descriptor, flags))
 			return -1;
 		return QW_REAL(recvmsg)(descriptor, message, flags);
 	}
-	if (message->msg_iovlen > PARTS_MAX)
+	if (message->msg_iovlen > QW_PARTS_MAX)
 		return fail(EMSGSIZE);
 	if (object->kind == QW_DATAGRAMS)
 		return read_datagram(descriptor, object, message, flags);
@@ -257,7 +260,7 @@ QW_CALL int recvmmsg(int descriptor, struct mmsghdr *messages, unsigned int coun
 {
 	unsigned int done = 0;
 
-	if (!qw_is_socket(qw_object_of(descriptor)))
+	if (!qw_is_socket(qw_object_of(descriptor)) && (flags & MSG_DONTWAIT || !qw_may_wait(descriptor)))
 		return QW_REAL(recvmmsg)(descriptor, messages, count, flags, wait);
 	while (done < count) {
 		ssize_t got = recvmsg(descriptor, &messages[done].msg_hdr, flags & ~MSG_WAITFORONE);
@@ -282,7 +285,7 @@ QW_CALL ssize_t recvfrom(int descriptor, void *bytes, size_t count, int flags, s
 	ssize_t result;
 
 	if (!qw_is_socket(object)) {
-		if (!qw_await_descriptor(descriptor, POLLIN))
+		if (!await_input(descriptor, flags))
 			return -1;
 		return QW_REAL(recvfrom)(descriptor, bytes, count, flags, address, length);
 	}
@@ -359,7 +362,7 @@ static ssize_t write_datagram(struct qw_object *object, const struct msghdr *mes
 {
 	struct qw_accept ends = { .own = object->own };
 	struct iovec parts[DATAGRAM_PARTS_MAX + 1] = { { &ends, sizeof(ends) } };
-	size_t bytes = room_of(message->msg_iov, (int)message->msg_iovlen);
+	size_t bytes = qw_bytes_of(message->msg_iov, (int)message->msg_iovlen);
 
 	qw_enter();
 	if (!message->msg_name && !object->has_peer)
@@ -387,7 +390,7 @@ static ssize_t write_message(struct qw_object *object, const struct msghdr *mess
 	case QW_DATAGRAMS:
 		return write_datagram(object, message);
 	case QW_RANDOM:
-		return (ssize_t)room_of(message->msg_iov, (int)message->msg_iovlen);
+		return (ssize_t)qw_bytes_of(message->msg_iov, (int)message->msg_iovlen);
 	case QW_TIMER:
 	case QW_EPOLL:
 		return fail(EINVAL);
@@ -424,8 +427,8 @@ QW_CALL ssize_t sendmsg(int descriptor, const struct msghdr *message, int flags)
 	if (!object && message)
 		refuse_to_hand_over(message);
 	if (!qw_is_socket(object))
-		return QW_REAL(sendmsg)(descriptor, message, flags);
-	if (message->msg_iovlen > PARTS_MAX)
+		return qw_send_plain(descriptor, message, flags);
+	if (message->msg_iovlen > QW_PARTS_MAX)
 		return fail(EMSGSIZE);
 	if (message->msg_controllen && object->kind == QW_STREAM)
 		qw_refuse(QW_WHY_CALL, SYS_sendmsg); /* such as a descriptor that is handed over */
@@ -451,12 +454,9 @@ QW_CALL ssize_t writev(int descriptor, const struct iovec *parts, int count)
 	struct qw_object *object = qw_object_of(descriptor);
 	struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)count };
 
-	if (!object) {
-		if (!qw_await_descriptor(descriptor, POLLOUT))
-			return -1;
-		return QW_REAL(writev)(descriptor, parts, count);
-	}
-	if (count < 0 || count > PARTS_MAX)
+	if (!object)
+		return qw_write_plain(descriptor, parts, count);
+	if (count < 0 || count > QW_PARTS_MAX)
 		return fail(EINVAL);
 	return write_message(object, &message, 0);
 }
@@ -485,7 +485,7 @@ QW_CALL ssize_t sendto(int descriptor, const void *bytes, size_t count, int flag
 	if (!object && qw_is_elsewhere(address, length))
 		return -1;
 	if (!qw_is_socket(object))
-		return QW_REAL(sendto)(descriptor, bytes, count, flags, address, length);
+		return qw_send_plain(descriptor, &message, flags);
 	return write_message(object, &message, flags);
 }
 
@@ -498,11 +498,6 @@ QW_CALL ssize_t write(int descriptor, const void *bytes, size_t count)
 {
 	struct iovec part = { (void *)(uintptr_t)bytes, count };
 
-	if (!qw_object_of(descriptor)) {
-		if (!qw_await_descriptor(descriptor, POLLOUT))
-			return -1;
-		return QW_REAL(write)(descriptor, bytes, count);
-	}
 	return writev(descriptor, &part, 1);
 }
 
@@ -535,7 +530,7 @@ QW_CALL ssize_t sendfile(int descriptor, int file, off_t *at, size_t count)
 	struct qw_object *object = qw_object_of(descriptor);
 
 	if (!object)
-		return QW_REAL(sendfile)(descriptor, file, at, count);
+		return qw_send_file_plain(descriptor, file, at, count);
 	if (object->kind != QW_STREAM || qw_is_socket(qw_object_of(file)) || (at && *at < 0))
 		return fail(EINVAL);
 	return send_file(object, file, at, count);

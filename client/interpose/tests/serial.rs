@@ -277,6 +277,12 @@ fn threads_wait_for_each_other_as_they_do_without_it() {
     }
 }
 
+/// Of what is longer than there is room for: a thread takes it, on six ways; late bytes; datagrams.
+fn all_is_sent() -> String {
+    let taken = "1048576 1 ";
+    format!("1 {}4 4 4 {taken}.", format!("{taken}1; ").repeat(6))
+}
+
 /// What comes of meeting threads, signals and descriptors that are not in the log.
 #[test]
 fn threads_meet_with_what_is_not_in_order() {
@@ -286,9 +292,13 @@ fn threads_meet_with_what_is_not_in_order() {
     meets.until("a port", |it| !it.listens.is_empty());
     meets.connect(1, PORT);
     for (what, comes) in [
+        ("numbers", "1 0 2 0 ."),
         ("strangers", "0 1 slept joined."),
         ("cancels", "1 locked 1 0 1 1 slept ."),
         ("comes back", "a w b back 1."),
+        ("shuts", "1 joined."),
+        ("timers", "3 6."),
+        ("sends", &all_is_sent()),
     ] {
         meets.ask(1, what.as_bytes());
         meets.answer_by_itself(1, comes);

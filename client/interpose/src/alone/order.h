@@ -40,6 +40,16 @@ static inline bool qw_await_descriptor(int descriptor, short events)
 	return true;
 }
 
+/* Whether others could go on while a call on one of the kernel's descriptors waits. */
+static inline bool qw_may_wait(int descriptor)
+{
+	(void)descriptor;
+	return false;
+}
+
+/* A call that may wait for something that is not ordered. */
+#define QW_OUTSIDE(call) (call)
+
 #define QW_SLEEPS_BY_TURNS 0
 
 static inline int qw_sleep_until(uint64_t until_ns, uint64_t *left_ns)

@@ -3,6 +3,7 @@
  * turn. */
 #include "interpose.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -84,4 +85,48 @@ enum qw_woken qw_wait(struct qw_object *object, uint64_t deadline_ns)
 	struct qw_wait wait = { .deadline_ns = deadline_ns, .what = object, .kernel = only_door };
 
 	return qw_wait_for(&wait);
+}
+
+/* --- threads that the program makes, whose numbers it may see */
+
+struct first_steps {
+	void *(*begin)(void *);
+	void *argument;
+	unsigned int number;
+};
+/* Of those that have not begun yet. The program's heap stays as it is. */
+#define BEGINNING_MAX 65536
+static struct first_steps beginning[BEGINNING_MAX];
+static unsigned int thread_count;
+
+static void end_steps(void *unused)
+{
+	(void)unused;
+	qw_number_thread(0);
+}
+
+static void *take_steps(void *argument)
+{
+	struct first_steps steps = *(struct first_steps *)argument;
+	void *result;
+
+	qw_number_thread(steps.number);
+	pthread_cleanup_push(end_steps, NULL);
+	result = steps.begin(steps.argument);
+	pthread_cleanup_pop(1);
+	return result;
+}
+
+QW_CALL int pthread_create(pthread_t *handle, const pthread_attr_t *attributes, void *(*begin)(void *),
+			   void *argument)
+{
+	unsigned int number;
+	struct first_steps *steps;
+
+	if (!qw_is_on())
+		return QW_REAL(pthread_create)(handle, attributes, begin, argument);
+	number = __atomic_add_fetch(&thread_count, 1, __ATOMIC_RELAXED);
+	steps = beginning + number % BEGINNING_MAX;
+	*steps = (struct first_steps){ begin, argument, number };
+	return QW_REAL(pthread_create)(handle, attributes, take_steps, steps);
 }

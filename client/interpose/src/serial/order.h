@@ -17,7 +17,8 @@ struct qw_rest {
 	const void *at;
 	/* A thread without the token may let it go, too: then whoever rests at any looks again. */
 	bool is_lock;
-	/* A signal ends it, and so does the thread's cancellation; or only that, on which the caller acts. */
+	/* A signal ends it, and so does the thread's cancellation; or only that, on which the
+	 * caller acts. */
 	bool is_interruptible, is_cancellable;
 	/* It lets others go first. */
 	bool yields;
@@ -47,8 +48,8 @@ struct qw_thread {
 	/* None: it has the token, or it waits for something that is not ordered. */
 	struct qw_rest *rest;
 	struct qw_rest first_rest;
-	/* Signals that it is sent, and those that are for the whole process. */
-	uint64_t signals, process_signals;
+	/* Signals that it is sent. */
+	uint64_t signals;
 	bool is_interrupted, is_cancelled, is_uncancellable, is_detached, is_finished;
 	/* What it waits for, which another thread may close; and what one has closed meanwhile, let
 	 * go at its next wait. */
@@ -122,6 +123,13 @@ static inline uint64_t qw_idle_deadline(void)
 
 /* Before a call on one of the kernel's descriptors, which may wait. False: a signal has come. */
 bool qw_await_descriptor(int descriptor, short events);
+
+/* Whether others could go on while a call on one of the kernel's descriptors waits. */
+static inline bool qw_may_wait(int descriptor)
+{
+	return qw_holds_token() && qw_does_block(descriptor);
+}
+
 /* A signal to this process; false: as the kernel does it. */
 bool qw_signals_itself(int signal);
 

@@ -10,6 +10,8 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -75,6 +77,22 @@ static struct qw_rest *rest_of(struct qw_thread *thread)
 	return __atomic_load_n(&thread->rest, __ATOMIC_ACQUIRE);
 }
 
+/* What the log or another thread has sent to the process, in that order: as by qw_deliver(). */
+struct sent {
+	int signal, code;
+	union sigval value;
+};
+/* Each timer is there once, and each signal that somebody sends. */
+#define SENT_MAX 128
+static struct sent sent[SENT_MAX];
+static unsigned int sent_count;
+
+/* The first thread gets those of the process. */
+static bool has_signals(const struct qw_thread *thread)
+{
+	return thread->signals || (thread == &main_thread && sent_count > 0);
+}
+
 /* It is cancelled, and lets itself be. */
 static bool is_to_end(const struct qw_thread *thread)
 {
@@ -83,7 +101,7 @@ static bool is_to_end(const struct qw_thread *thread)
 
 static bool is_ready(struct qw_thread *thread, const struct qw_rest *rest)
 {
-	bool is_interrupted = thread->signals || thread->process_signals;
+	bool is_interrupted = has_signals(thread);
 
 	if (rest->is_interruptible)
 		is_interrupted |= __atomic_load_n(&thread->is_interrupted, __ATOMIC_SEQ_CST);
@@ -148,9 +166,10 @@ static int ask_kernel(bool waits)
 	}
 	/* Also where nothing is asked: when that first is so hangs on real time. */
 	if (count > room) {
-		free(asked);
+		if (asked)
+			munmap(asked, room * sizeof(*asked));
 		room = count * 2;
-		asked = malloc(room * sizeof(*asked));
+		asked = qw_pages(room * sizeof(*asked));
 		if (!asked)
 			qw_refuse(QW_WHY_OUT_OF_MEMORY, 0);
 	}
@@ -300,30 +319,40 @@ static void pass_on(void)
 /* The signals of a set of 64 bits. The last one there is goes to the kernel. */
 #define SIGNALS_KEPT_MAX 63
 
-/* What the log or another thread has sent, as by qw_deliver(). */
-static struct {
-	int code;
-	union sigval value;
-} sent[SIGNALS_KEPT_MAX + 1];
+/* To the kernel, for whoever waits for it. */
+static void send_on(const struct sent *one)
+{
+	siginfo_t info = { .si_signo = one->signal, .si_code = one->code };
+
+	info.si_pid = getpid();
+	info.si_value = one->value;
+	syscall(SYS_rt_sigqueueinfo, qw.process, one->signal, &info);
+}
 
 static void deliver(struct qw_thread *self)
 {
-	uint64_t own = self->signals, process = self->process_signals;
+	unsigned int count = self == &main_thread ? sent_count : 0;
+	uint64_t own = self->signals;
+	struct sent all[SENT_MAX];
 	sigset_t blocked;
 
 	is_delivering = true;
 	qw.interrupted = false;
-	self->signals = self->process_signals = 0;
+	self->signals = 0;
+	memcpy(all, sent, count * sizeof(*all)); /* handlers send more */
+	sent_count -= count;
 	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
 	for (int signal = 1; signal <= SIGNALS_KEPT_MAX; signal++) {
 		if (own & 1ULL << signal)
 			qw_deliver(signal, SI_TKILL, (union sigval){ 0 });
-		if (!(process & 1ULL << signal))
-			continue;
-		if (sigismember(qw_mask ? qw_mask : &blocked, signal))
-			syscall(SYS_kill, qw.process, signal); /* for whoever waits for it */
-		else
-			qw_deliver(signal, sent[signal].code, sent[signal].value);
+		for (unsigned int i = 0; i < count; i++) {
+			if (all[i].signal != signal)
+				continue;
+			if (sigismember(qw_mask ? qw_mask : &blocked, signal))
+				send_on(all + i);
+			else
+				qw_deliver(signal, all[i].code, all[i].value);
+		}
 	}
 	is_delivering = false;
 }
@@ -364,7 +393,7 @@ enum qw_woken qw_rest(struct qw_rest *rest)
 		__atomic_store_n(&self->rest, rest, __ATOMIC_RELEASE);
 		until_chosen(self);
 		__atomic_store_n(&self->rest, NULL, __ATOMIC_RELEASE);
-		has_signal = self->signals || self->process_signals;
+		has_signal = has_signals(self);
 		qw.interrupted = qw.restarts = false;
 		if (has_signal)
 			deliver(self);
@@ -571,11 +600,14 @@ bool qw_may_look(void)
 /* The first thread gets what is for the process, when it is its turn. */
 static bool send_to_first(int signal, int code, union sigval value)
 {
-	if (main_thread.is_finished || !rest_of(&main_thread))
+	if (main_thread.is_finished || !rest_of(&main_thread) || sent_count == SENT_MAX)
 		return false;
-	main_thread.process_signals |= 1ULL << signal;
-	sent[signal].code = code;
-	sent[signal].value = value;
+	/* As the kernel has it: what is sent twice comes once, but each timer's comes. */
+	for (unsigned int i = 0; i < sent_count; i++) {
+		if (sent[i].signal == signal && sent[i].code == code && code != SI_TIMER)
+			return true;
+	}
+	sent[sent_count++] = (struct sent){ signal, code, value };
 	return true;
 }
 
@@ -584,7 +616,7 @@ bool qw_leaves_signal(int number, int code, union sigval value)
 	if (is_delivering || (qw_self == &main_thread && !main_thread.rest))
 		return false;
 	if (number > SIGNALS_KEPT_MAX || !send_to_first(number, code, value))
-		syscall(SYS_kill, qw.process, number);
+		send_on(&(struct sent){ number, code, value });
 	return true;
 }
 
@@ -635,6 +667,7 @@ void *qw_first_steps(void *argument)
 
 	qw_self = self;
 	self->kernel_number = (int)syscall(SYS_gettid);
+	qw_number_thread(self->number - 1);
 	pthread_setspecific(at_end, self);
 	while (!sleep_for_token(self, LONG_S, 0))
 		;
@@ -659,6 +692,8 @@ static void end_thread(void *argument)
 		qw_come_back(NULL);
 	let_go(&self->awaited); /* it was cancelled meanwhile */
 	let_go(&self->limbo);
+	if (self != &main_thread)
+		qw_number_thread(0);
 	self->is_finished = true;
 	qw_wake(self, ~0U);
 	if (self->is_detached)

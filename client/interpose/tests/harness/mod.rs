@@ -140,7 +140,11 @@ impl Served {
     /// What a client is answered at a time that is not in the log: until then turns come as they are wanted.
     pub fn answer_by_itself(&mut self, connection: u64, answer: &str) {
         let end = Instant::now() + PATIENCE;
-        while !self.said.get(&connection).is_some_and(|it| it.ends_with(b".")) {
+        while !self
+            .said
+            .get(&connection)
+            .is_some_and(|it| it.ends_with(b"."))
+        {
             assert!(Instant::now() < end, "waited in vain for {answer}");
             self.rest();
         }

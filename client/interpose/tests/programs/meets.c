@@ -4,10 +4,12 @@
 #include "asked.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <threads.h>
 #include <time.h>
 
@@ -247,9 +249,154 @@ static void closes(void)
 	note("joined");
 }
 
+static void *waits_for_clients(void *argument)
+{
+	note("%d ", accept(*(int *)argument, NULL, NULL) < 0 && errno == EINVAL);
+	return NULL;
+}
+
+static void shuts(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(7001) };
+	int second = socket(AF_INET, SOCK_STREAM, 0);
+	pthread_t thread;
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (bind(second, (struct sockaddr *)&at, sizeof(at)) || listen(second, 8))
+		abort();
+	thread = made(waits_for_clients, &second);
+	usleep(1000);
+	shutdown(second, SHUT_RDWR);
+	pthread_join(thread, NULL);
+	close(second);
+	note("joined");
+}
+
+/* --- threads have numbers in the order in which they were made */
+
+static void *says_its_number(void *unused)
+{
+	note("%d %d ", gettid() - getpid(), tgkill(getpid(), gettid(), 0));
+	return unused;
+}
+
+static void numbers(void)
+{
+	pthread_t first = made(says_its_number, NULL), second = made(says_its_number, NULL);
+
+	pthread_join(first, NULL);
+	pthread_join(second, NULL);
+}
+
+/* --- what is sent between threads is longer than there is room for */
+
+#define LONG (1 << 20)
+static char bytes[LONG];
+
+static void *takes_all(void *argument)
+{
+	static char taken[LONG];
+	int is_same = 1;
+	size_t all = 0;
+
+	while (all < LONG) {
+		ssize_t got = read(*(int *)argument, taken, LONG - all);
+
+		if (got <= 0)
+			break;
+		is_same &= !memcmp(taken, bytes + all, (size_t)got);
+		all += (size_t)got;
+	}
+	note("%zu %d ", all, is_same);
+	return NULL;
+}
+
+static void *writes_late(void *argument)
+{
+	usleep(20000);
+	note("%zd ", write(*(int *)argument, "late", 4));
+	return NULL;
+}
+
+static void sends(void)
+{
+	struct iovec parts[2] = { { bytes, LONG / 4 }, { bytes, LONG - LONG / 4 } };
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+	int ends[2], more[2];
+	pthread_t thread;
+	char late[10];
+
+	for (int i = 0; i < LONG; i++)
+		bytes[i] = (char)(i % 4096 * 31 / 7); /* the same in each datagram */
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) || pipe(more))
+		abort();
+	note("%d ", recv(ends[0], late, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	for (int way = 0; way < 6; way++) {
+		ssize_t sent;
+
+		thread = made(takes_all, way < 4 ? &ends[0] : &more[0]);
+		sent = way == 0 ? send(ends[1], bytes, LONG, 0) :
+		       way == 1 ? write(ends[1], bytes, LONG) :
+		       way == 2 ? writev(ends[1], parts, 2) :
+		       way == 3 ? sendmsg(ends[1], &message, 0) :
+		       way == 4 ? write(more[1], bytes, LONG) :
+				  writev(more[1], parts, 2);
+		pthread_join(thread, NULL);
+		note("%d; ", sent == LONG);
+	}
+	thread = made(writes_late, &more[1]);
+	note("%zd ", splice(more[0], NULL, ends[1], NULL, 100, 0));
+	pthread_join(thread, NULL);
+	note("%zd ", recv(ends[0], late, sizeof(late), 0));
+	close(ends[0]);
+	close(ends[1]);
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, ends))
+		abort();
+	thread = made(takes_all, &ends[0]);
+	for (int i = 0; i < LONG / 4096; i++)
+		send(ends[1], bytes, 4096, 0);
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 2; i++) {
+		close(ends[i]);
+		close(more[i]);
+	}
+}
+
+/* --- timers whose ends come at once */
+
+static int ends_seen, values_seen;
+
+static void count_end(int number, siginfo_t *info, void *unused)
+{
+	(void)number;
+	(void)unused;
+	ends_seen++;
+	values_seen += info->si_value.sival_int;
+}
+
+static void timers(void)
+{
+	struct sigaction action = { .sa_sigaction = count_end, .sa_flags = SA_SIGINFO };
+	struct itimerspec when = { .it_value = { .tv_nsec = 20000000 } };
+	timer_t made_timers[3];
+
+	sigaction(SIGUSR1, &action, NULL);
+	for (int i = 0; i < 3; i++) {
+		struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
+
+		event.sigev_value.sival_int = i + 1;
+		timer_create(CLOCK_MONOTONIC, &event, &made_timers[i]);
+		timer_settime(made_timers[i], 0, &when, NULL);
+	}
+	for (int i = 0; i < 3; i++)
+		usleep(30000);
+	note("%d %d", ends_seen, values_seen);
+}
+
 int main(void)
 {
 	static const struct asked all[] = {
+		{ "numbers", numbers }, { "shuts", shuts }, { "sends", sends }, { "timers", timers },
 		{ "strangers", strangers }, { "cancels", cancels }, { "comes back", comes_back },
 		{ "closes", closes }, { NULL, NULL },
 	};

@@ -326,3 +326,27 @@ CASE(accept, reading_and_writing_at_a_port)
 	GOT(write(listener, bytes, sizeof(bytes)));
 	say("%d signals\n", (int)signals);
 }
+
+static int shut_by_signal;
+
+static void shut(int number)
+{
+	count_signal(number);
+	shutdown(shut_by_signal, SHUT_RDWR);
+}
+
+CASE(accept, accept_ends_when_the_port_is_shut)
+{
+	int flags[] = { SA_RESTART, 0 };
+
+	for (int i = 0; i < 2; i++) {
+		struct sigaction action = { .sa_handler = shut, .sa_flags = flags[i] };
+
+		shut_by_signal = listening_at(i, 0);
+		sigaction(SIGUSR1, &action, NULL);
+		tell("signal %d", SIGUSR1);
+		GOT(accept(shut_by_signal, NULL, NULL));
+		GOT(accept(shut_by_signal, NULL, NULL));
+	}
+	say("%d signals\n", (int)signals);
+}

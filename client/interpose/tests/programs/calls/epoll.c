@@ -597,3 +597,42 @@ CASE(epoll, a_program_that_looks_again_and_again)
 		;
 	say_found(events, 1);
 }
+
+/* Level, and edge. */
+CASE(epoll, a_port_that_is_shut)
+{
+	int listener = listening(0), level = epoll_create1(0), edge = epoll_create1(0);
+
+	GOT(add(level, listener, EPOLLIN, 1));
+	GOT(add(edge, listener, EPOLLIN | EPOLLET, 2));
+	look(level);
+	look(edge);
+	GOT(shutdown(listener, SHUT_RD));
+	look(level);
+	look(edge);
+	look(level);
+	look(edge);
+	GOT(listen(listener, 1));
+	look(level);
+}
+
+CASE(epoll, clients_leave_a_place_for_what_the_kernel_has)
+{
+	int listener = listening(0), event = eventfd(1, EFD_NONBLOCK), epoll = epoll_create1(0);
+
+	for (int i = 1; i <= 2; i++)
+		add(epoll, connected(listener, i), EPOLLIN, (uint64_t)i);
+	add(epoll, event, EPOLLIN, 3);
+	ask("send 1 hello; send 2 hello");
+	for (int most = 1; most <= 2; most++) {
+		int seen[4] = { 0 };
+
+		for (int i = 0; i < 40; i++) {
+			int found = epoll_wait(epoll, events, most, i % 2 ? -1 : 0);
+
+			for (int each = 0; each < found; each++)
+				seen[events[each].data.u64]++;
+		}
+		say("of %d:%s%s%s\n", most, seen[1] ? " 1" : "", seen[2] ? " 2" : "", seen[3] ? " event" : "");
+	}
+}

@@ -28,6 +28,16 @@ static void polled(int descriptor, short events, int wait_ms)
 	say_polled(&wanted, 1, found);
 }
 
+static volatile int allocations;
+
+void *__libc_malloc(size_t bytes);
+
+void *malloc(size_t bytes)
+{
+	allocations++;
+	return __libc_malloc(bytes);
+}
+
 CASE(poll, poll_of_a_connection)
 {
 	int listener = listening(0), made;
@@ -161,6 +171,25 @@ CASE(poll, poll_of_many)
 	for (int i = 0; i < 3000; i++)
 		found += wanted[i].revents == POLLIN;
 	GOT(found);
+}
+
+/* A signal's handler may call it, and must not touch the heap. */
+CASE(poll, poll_of_many_takes_nothing_of_the_heap)
+{
+	static struct pollfd wanted[3000];
+	int made = connected(listening(0), 1), before, after;
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = 3000;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (int i = 0; i < 3000; i++)
+		wanted[i] = (struct pollfd){ .fd = made, .events = POLLIN };
+	ask("send 1 hello");
+	before = allocations;
+	poll(wanted, 3000, -1);
+	after = allocations;
+	GOT(after - before);
 }
 
 CASE(poll, poll_of_no_less_than)

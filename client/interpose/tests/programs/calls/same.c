@@ -1,8 +1,11 @@
 /* What is not as with the kernel, and the same on every replica: times, chance, numbers. */
 #include "cases.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/times.h>
 
 static unsigned char bytes[64];
@@ -79,4 +82,28 @@ CASE(same, every_replica_sees_the_same)
 	say("poll: %d\n", poll(&wanted, 1, 777));
 	look_at_clocks();
 	draw();
+}
+
+static void *says_its_number(void *unused)
+{
+	cpu_set_t processors;
+
+	say("process %d, thread %d\n", getpid(), gettid());
+	GOT(tgkill(getpid(), gettid(), 0));
+	GOT(sched_getaffinity(gettid(), sizeof(processors), &processors));
+	GOT(setpriority(PRIO_PROCESS, (id_t)gettid(), 7));
+	GOT(getpriority(PRIO_PROCESS, (id_t)gettid()));
+	return unused;
+}
+
+CASE(same, every_replica_numbers_its_threads_the_same)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < 3; i++) {
+		GOT(pthread_create(&thread, NULL, says_its_number, NULL));
+		GOT(pthread_join(thread, NULL));
+	}
+	GOT(getpriority(PRIO_PROCESS, 0));
+	GOT(tgkill(getpid(), getpid() + 1, 0));
 }
