@@ -36,6 +36,8 @@ pub struct TlsStream {
     /// The last read stopped for want of room, not of bytes.
     has_more: bool,
     failed: bool,
+    /// It has ended without saying so.
+    is_cut: bool,
     /// At most so much of what was written is encrypted and not sent.
     unsent_bytes: usize,
 }
@@ -51,6 +53,7 @@ impl Stream {
             taken: 0,
             has_more: false,
             failed: false,
+            is_cut: false,
             unsent_bytes: 0,
         }))
     }
@@ -122,6 +125,15 @@ impl Stream {
         }
     }
 
+    /// Whether it has ended without the other side's word, which TLS asks for: somebody between us may have
+    /// cut it.
+    pub fn is_cut(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => stream.is_cut,
+        }
+    }
+
     /// Says that nothing more will be written, as far as there is room to say so, to whom we talk already.
     pub fn say_end(&mut self) {
         if let Self::Tls(stream) = self
@@ -142,9 +154,13 @@ impl TlsStream {
         while filled < buffer.len() {
             match self.tls.reader().read(&mut buffer[filled..]) {
                 // It said that this is the end. What comes without being said is the end too: all that
-                // was whole has been read, and what is not whole is nothing to our protocols.
+                // was whole has been read, and what is not whole is nothing to our protocols. To others
+                // it is: see `is_cut`.
                 Ok(0) => break,
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.is_cut = true;
+                    break;
+                }
                 Ok(count) => {
                     filled += count;
                     continue;

@@ -561,9 +561,10 @@ impl Clients {
         self.held += client.count();
         let is_known = client.handshake_since.is_none();
         let has_failed = client.stream.has_failed();
+        let is_cut = client.stream.is_cut();
         self.each.insert(number, client);
         match read {
-            Ok(0) if is_known => {
+            Ok(0) if is_known && !is_cut => {
                 if let Some(client) = self.each.get_mut(&number) {
                     client.has_ended = true;
                 }

@@ -206,6 +206,41 @@ fn the_log_hears_of_a_client_when_its_handshake_is_done() {
     assert_eq!(answer.len(), LARGE, "it ends in order");
 }
 
+/// What a part of a question means to the program it must not take for the whole.
+#[test]
+fn who_ends_without_a_word_of_tls_is_reset() {
+    let (mut bench, asks) = secured();
+    for says_so in [true, false] {
+        let socket = bench.connect();
+        let name = ServerName::try_from(replica_name(ReplicaId(0), "c")).unwrap();
+        let tls = rustls::ClientConnection::new(Arc::clone(&asks), name).unwrap();
+        let mut client = rustls::StreamOwned::new(tls, socket);
+        let client = std::thread::spawn(move || {
+            client.write_all(b"question").unwrap();
+            if says_so {
+                client.conn.send_close_notify();
+            }
+            client.flush().unwrap();
+            client.sock.shutdown(Shutdown::Write).unwrap();
+            client
+        });
+        let (number, begun) = (u32::from(!says_so), Instant::now());
+        let comes = if says_so {
+            Did::End(number)
+        } else {
+            Did::Reset(number)
+        };
+        let (mut did, mut ms) = (Vec::new(), 1);
+        while did.len() < 3 {
+            assert!(begun.elapsed() < DEADLINE, "{did:?}");
+            ms += 1;
+            did.extend(bench.turn_at(at(ms)));
+        }
+        assert_eq!(did, [Did::Accept(number), Did::Data(number), comes]);
+        client.join().unwrap();
+    }
+}
+
 #[test]
 fn handshakes_are_bounded_in_number_and_time_and_leave_nothing_in_the_log() {
     let (mut bench, _) = secured();
