@@ -4,8 +4,33 @@
 #include "interpose.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* --- who this thread is. The kernel is asked once, since it is looked at for each call. A child
+ * has other numbers and the same memory, but for a page that is empty there. */
+
+static const volatile uint32_t nothing;
+static const volatile uint32_t *is_known = &nothing;
+static __thread int own_number __attribute__((tls_model("initial-exec")));
+
+void qw_begin_threads(void)
+{
+	uint32_t *page = qw_pages(QW_PAGE_BYTES);
+
+	if (!page || madvise(page, QW_PAGE_BYTES, MADV_WIPEONFORK))
+		return;
+	*page = 1;
+	is_known = page;
+}
+
+static int this_thread(void)
+{
+	if (!own_number || !*is_known)
+		own_number = (int)syscall(SYS_gettid);
+	return own_number;
+}
 
 /* Before a thread serves, the first one does: what it reads of clocks and chance is the same
  * everywhere. */
@@ -13,12 +38,12 @@ bool qw_is_serving_thread(void)
 {
 	int serving = qw.thread ? qw.thread : qw.process;
 
-	return (int)syscall(SYS_gettid) == serving;
+	return this_thread() == serving;
 }
 
 void qw_enter(void)
 {
-	int thread = (int)syscall(SYS_gettid);
+	int thread = this_thread();
 
 	if (qw.on == 2)
 		qw_refuse(QW_WHY_INHERITED, (uint64_t)thread);

@@ -478,12 +478,10 @@ bool qw_is_serving_thread(void)
 
 void qw_enter(void)
 {
-	int thread = (int)syscall(SYS_gettid);
-
 	if (qw.on == 2)
-		qw_refuse(QW_WHY_INHERITED, (uint64_t)thread);
+		qw_refuse(QW_WHY_INHERITED, (uint64_t)syscall(SYS_gettid));
 	if (!qw_holds_token())
-		qw_refuse(QW_WHY_STRANGER, (uint64_t)thread);
+		qw_refuse(QW_WHY_STRANGER, (uint64_t)syscall(SYS_gettid));
 }
 
 enum qw_woken qw_wait_for(const struct qw_wait *wait)
