@@ -77,8 +77,12 @@ impl Pair<'_> {
             are_same(words, served, bare),
             "{line}\n  served: {served}\n    bare: {bare}"
         );
-        if !served.is_error() && !served.is_queued() {
-            let name = String::from_utf8_lossy(words.first().map_or(b"", |it| it));
+        // What nobody asked for is no command's answer.
+        if let Some(name) = words.first()
+            && !served.is_error()
+            && !served.is_queued()
+        {
+            let name = String::from_utf8_lossy(name);
             *self.answered.entry(name.to_lowercase()).or_default() += 1;
             self.masked
                 .extend(mask_of(words).map(|(command, _)| command));
