@@ -1,9 +1,9 @@
-//! Programs of which several threads serve, served by `quorumwire run --serial`: the real memcached and the
-//! real slapd, and one of which a thread does not come back.
+//! Programs of which several threads serve, served by `quorumwire run --serial`: the real memcached, slapd
+//! and clamd, and one of which a thread does not come back.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run, run_started};
+use quorumwire_cluster_tests::process::CommandOutput;
 use quorumwire_cluster_tests::served::{Given, kill_leader_under};
 
 const MEMCACHED: [&str; 9] = [
@@ -256,11 +257,65 @@ fn changes(client: u16) -> String {
     each.concat()
 }
 
-/// Identifiers and times of entries are drawn by the program, and must be equal, too.
+fn ldap(cluster: &Cluster<'_>, id: u16, more: &[&str]) -> Vec<String> {
+    let server = format!("ldap://{}", cluster.redis(id));
+    let who = ["-x", "-D", "cn=admin,dc=x", "-w", "secret", "-H", &server];
+    who.iter().chain(more).map(ToString::to_string).collect()
+}
+
+fn ask_ldap(cluster: &Cluster<'_>, program: &str, id: u16, more: &[&str]) -> Result<CommandOutput> {
+    let words = ldap(cluster, id, more);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    cluster.run_program(program, &words)
+}
+
+fn wait_for_slapd(cluster: &Cluster<'_>) -> Result<()> {
+    cluster.wait_for("three programs", || {
+        let answers = |id| ask_ldap(cluster, "ldapwhoami", id, &[]).is_ok_and(|it| it.success);
+        Ok((0..3).all(answers))
+    })
+}
+
+/// These clients change something at all replicas, each at one.
+fn change_ldap(cluster: &Cluster<'_>, clients: std::ops::Range<u16>) -> Result<()> {
+    let mut loads = Vec::new();
+    for (id, client) in (0..3).cycle().zip(clients) {
+        let path = cluster.scratch_file(&format!("{client}.ldif"));
+        fs::write(&path, changes(client))?;
+        let standard = [Stdio::null(), Stdio::null(), Stdio::inherit()];
+        let words = ldap(cluster, id, &["-f", &path.display().to_string()]);
+        loads.push(cluster.start_beside(Path::new("ldapmodify"), &words, standard)?);
+    }
+    for mut load in loads {
+        let is_done = load.wait(LOAD_TIME_MAX)?.success();
+        ensure!(is_done, "a client was refused something");
+    }
+    Ok(())
+}
+
+/// All have what so many clients have added, and the same.
+fn compare_ldap(cluster: &Cluster<'_>, clients: u16) -> Result<()> {
+    let mut dumps = BTreeSet::new();
+    for id in 0..3 {
+        let all = ["-LLL", "-b", "dc=x", "*", "+"];
+        let dump = ask_ldap(cluster, "ldapsearch", id, &all)?;
+        ensure!(dump.success, "{}", dump.stderr);
+        let entries = dump.stdout.matches("entryUUID:").count();
+        let expected = usize::from(clients * LDAP_ENTRIES) + 1;
+        ensure!(entries == expected, "{entries} entries");
+        dumps.insert(dump.stdout);
+    }
+    ensure!(dumps.len() == 1, "programs differ: {dumps:#?}");
+    Ok(())
+}
+
+/// Identifiers and times of entries are drawn by the program, and must be equal, too; also when all have
+/// begun anew from their files.
 #[test]
-fn a_slapd_with_a_pool_of_threads_is_equal_everywhere() {
+fn a_slapd_with_a_pool_of_threads_is_equal_everywhere_also_over_a_cut() {
     let plan = Plan {
         switches: vec!["serial"],
+        options: vec![("save-signal", "TERM")],
         ..Plan::new(3, Durability::Sync)
     };
     run(plan, |cluster| {
@@ -272,53 +327,109 @@ fn a_slapd_with_a_pool_of_threads_is_equal_everywhere() {
         let configuration = file("slapd.conf", SLAPD)?;
         let base = "dn: dc=x\nobjectClass: dcObject\nobjectClass: organization\ndc: x\no: x\n";
         let base = file("base.ldif", base)?;
-        let changes: Result<Vec<_>> = (0..LDAP_CLIENTS)
-            .map(|client| file(&format!("{client}.ldif"), &changes(client)))
-            .collect();
         let listens = "ldap://0.0.0.0:6379";
         cluster.plan().serves = vec!["/usr/sbin/slapd", "-h", listens, "-d", "0", "-f"];
         cluster.plan().serves.push(configuration.leak());
         cluster.start_all()?;
-        let words = |cluster: &Cluster<'_>, id: u16, more: &[&str]| -> Vec<String> {
-            let server = format!("ldap://{}", cluster.redis(id));
-            let who = ["-x", "-D", "cn=admin,dc=x", "-w", "secret", "-H", &server];
-            who.iter().chain(more).map(ToString::to_string).collect()
-        };
-        let ask = |cluster: &Cluster<'_>, program: &str, id: u16, more: &[&str]| {
-            let words = words(cluster, id, more);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            cluster.run_program(program, &words)
-        };
-        cluster.wait_for("three programs", || {
-            let answers = |id| ask(cluster, "ldapwhoami", id, &[]).is_ok_and(|it| it.success);
-            Ok((0..3).all(answers))
-        })?;
-        let added = ask(cluster, "ldapadd", 0, &["-f", &base])?;
+        wait_for_slapd(cluster)?;
+        let added = ask_ldap(cluster, "ldapadd", 0, &["-f", &base])?;
         ensure!(added.success, "{}", added.stderr);
-        let mut loads = Vec::new();
-        for (id, file) in (0..3).cycle().zip(changes?) {
-            let standard = [Stdio::null(), Stdio::null(), Stdio::inherit()];
-            let words = words(cluster, id, &["-f", &file]);
-            loads.push(cluster.start_beside(Path::new("ldapmodify"), &words, standard)?);
-        }
-        for mut load in loads {
-            ensure!(
-                load.wait(LOAD_TIME_MAX)?.success(),
-                "a client was refused something"
-            );
-        }
-        let mut dumps = BTreeSet::new();
+        change_ldap(cluster, 0..LDAP_CLIENTS)?;
+        compare_ldap(cluster, LDAP_CLIENTS)?;
+        cluster.command(&["snapshot", "--addr", &cluster.http(0).to_string()])?;
+        wait_for_slapd(cluster)?;
+        compare_ldap(cluster, LDAP_CLIENTS)?;
+        change_ldap(cluster, LDAP_CLIENTS..LDAP_CLIENTS + 3)?;
+        compare_ldap(cluster, LDAP_CLIENTS + 3)?;
+        cluster.kill_all()?;
+        cluster.start_all()?;
+        wait_for_slapd(cluster)?;
+        compare_ldap(cluster, LDAP_CLIENTS + 3)
+    });
+}
+
+/// With one signature, so that nothing is to be downloaded.
+const CLAMD: &str = "\
+Foreground yes
+TCPSocket 6379
+TCPAddr 0.0.0.0
+User root
+MaxThreads 4
+SelfCheck 0
+TemporaryDirectory /tmp
+";
+/// It has a name, and the bytes of `SEEN` in hexadecimal digits.
+const SIGNATURE: &str = "Quorumwire.Test:0:*:71756f72756d776972652d7465737421\n";
+const SEEN: &str = "quorumwire-test!";
+
+/// What it says of a text.
+fn scan(address: SocketAddr, text: &str) -> Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let length = u32::try_from(text.len())?.to_be_bytes();
+    let sent = [b"zINSTREAM\0", &length[..], text.as_bytes(), &[0; 4]].concat();
+    stream.write_all(&sent)?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said)?;
+    Ok(said)
+}
+
+/// Texts of which every third is bad. An error: what was said, if it is not that.
+fn scan_one_of_many(address: SocketAddr, name: &str, number: u64) -> Result<()> {
+    let is_bad = number.is_multiple_of(3);
+    let text = format!("{name}.{number} {}", if is_bad { SEEN } else { "nothing" });
+    let said = scan(address, &text)?;
+    let expected = if is_bad {
+        "Quorumwire.Test.UNOFFICIAL FOUND"
+    } else {
+        "OK"
+    };
+    ensure!(said == format!("stream: {expected}\0"), "{text}: {said}");
+    Ok(())
+}
+
+#[test]
+fn a_clamd_scans_for_the_clients_of_all_replicas() {
+    run(Plan::new(3, Durability::Sync), |cluster| {
+        let (configuration, signatures) = (
+            cluster.scratch_file("clamd.conf"),
+            cluster.scratch_file("signatures"),
+        );
+        fs::create_dir(&signatures)?;
+        fs::write(signatures.join("test.ndb"), SIGNATURE)?;
+        let directory = format!("DatabaseDirectory {}\n", signatures.display());
+        fs::write(&configuration, CLAMD.to_owned() + &directory)?;
+        // That several of its threads serve is known.
+        cluster.plan().serves = vec!["clamd", "-c", configuration.display().to_string().leak()];
+        cluster.start_all()?;
+        let wait_for = |cluster: &Cluster<'_>, ids: &[u16]| {
+            cluster.wait_for("scans", || {
+                let scans = |id: &u16| scan_one_of_many(cluster.redis(*id), "first", 0).is_ok();
+                Ok(ids.iter().all(scans))
+            })
+        };
+        wait_for(cluster, &[0, 1, 2])?;
+        let leader = cluster.wait_for_leader()?;
+        kill_leader_under(cluster, leader, (CLIENTS_OF_EACH, ANSWERS), |given| {
+            for number in 0.. {
+                if !given.goes_on() {
+                    break;
+                }
+                match scan_one_of_many(given.address, &given.name, number) {
+                    Ok(()) => given.is_answered(),
+                    Err(_) if given.id == leader => break, // it may be dead
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        })?;
+        cluster.start(leader)?;
+        wait_for(cluster, &[leader])?;
         for id in 0..3 {
-            let dump = ask(cluster, "ldapsearch", id, &["-LLL", "-b", "dc=x", "*", "+"])?;
-            ensure!(dump.success, "{}", dump.stderr);
-            let entries = dump.stdout.matches("entryUUID:").count();
-            ensure!(
-                entries == usize::from(LDAP_CLIENTS * LDAP_ENTRIES) + 1,
-                "{entries} entries"
-            );
-            dumps.insert(dump.stdout);
+            scan_one_of_many(cluster.redis(id), "last", 1)?;
+            let differences = cluster.status(id)?.output_differences;
+            ensure!(differences.is_empty(), "{differences:?}");
         }
-        ensure!(dumps.len() == 1, "programs differ: {dumps:#?}");
         Ok(())
     });
 }

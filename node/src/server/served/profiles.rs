@@ -41,7 +41,7 @@ pub fn profile_of(file: &OsStr) -> Profile {
             is_serial: true,
             ..Profile::default()
         },
-        Some("slapd") => Profile {
+        Some("clamd" | "slapd") => Profile {
             is_serial: true,
             ..Profile::default()
         },
