@@ -4,6 +4,7 @@ mod address_rules;
 mod origin;
 mod refused;
 mod resolve;
+mod served;
 mod table;
 
 pub use address_rules::{
@@ -14,6 +15,7 @@ pub use refused::{Fault, Refused};
 #[cfg(test)]
 pub(crate) use resolve::resolve_in;
 pub use resolve::{Flags, Value, resolve, unknown_variables};
+pub use served::{BY_COMMAND, ProgramPort, SaveCommands, ServedOptions, Transport};
 pub use table::{CONFIG, Kind, Spec, TABLE, Unset, documentation};
 
 use crate::planes::{KINDS, KindOptions, PlaneChoice, PlaneKind, Values};
@@ -22,8 +24,6 @@ use quorumwire_interfaces::ReplicaId;
 use quorumwire_kv::MemoryPolicy;
 use quorumwire_wire::limits::VOTERS_MAX;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,58 +53,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
-}
-
-/// How clients reach a port of a served program.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Transport {
-    /// By connections.
-    Tcp,
-    /// By datagrams.
-    Udp,
-}
-
-/// Ports that a served program opens.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct ProgramPort {
-    /// Its number.
-    pub number: u16,
-    /// None: for both.
-    pub transport: Option<Transport>,
-}
-
-impl fmt::Display for ProgramPort {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let transport = match self.transport {
-            Some(Transport::Tcp) => "/tcp",
-            Some(Transport::Udp) => "/udp",
-            None => "",
-        };
-        write!(out, "{}{transport}", self.number)
-    }
-}
-
-/// A program that is served: its input is the log.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ServedOptions {
-    /// Its file, and what it is told.
-    pub command: Vec<OsString>,
-    /// Where clients connect, by the port at which the program listens; else at the same port, on loopback
-    /// unless [`insecure`](ServerOptions::insecure).
-    pub published: BTreeMap<ProgramPort, SocketAddr>,
-    /// A replica that does not lead serves no client.
-    pub followers_refuse: bool,
-    /// The signal upon which the program saves itself in its folder and ends, so that it can begin from
-    /// there. None: it cannot, and the whole log is kept.
-    pub save_signal: Option<u8>,
-    /// It does so when the log behind the last time has grown to this size.
-    pub cut_log_bytes: u64,
-    /// What it says is not compared with what those of other replicas say.
-    pub unchecked_output: bool,
-    /// Commands of its clients to whose answers that applies in any case.
-    pub unchecked_commands: &'static [&'static str],
-    /// Several of its threads serve, one at a time; a turn may last so long. None: one does.
-    pub serial_turn_max: Option<Duration>,
 }
 
 /// What a program is called in its cluster's name, whichever it is.

@@ -2,14 +2,17 @@
 use super::server::die_with_parent;
 use crate::flags::ProgramFlags;
 use anyhow::Context as _;
-use quorumwire_node::options::{ProgramPort, Refused, ServedOptions, ServerOptions, Transport};
+use quorumwire_node::options::{
+    BY_COMMAND, ProgramPort, Refused, SaveCommands, ServedOptions, ServerOptions, Transport,
+};
 use quorumwire_node::server::served::profiles::{SAVE_SIGNALS, number_of, profile_of};
 use quorumwire_node::server::served::trial::try_program;
 use quorumwire_node::{logging, server};
 use quorumwire_ops::http::Http;
 use std::ffi::OsString;
+use std::io;
 use std::net::SocketAddr;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -50,8 +53,24 @@ pub struct Arguments {
     /// The signal upon which the program saves itself in its folder and ends, to begin again from there;
     /// `none`: it cannot, and the whole log is kept [default: TERM for redis-server and valkey-server,
     /// or none]
-    #[arg(long, value_name = "SIGNAL", value_parser = save_signal)]
+    #[arg(long, value_name = "SIGNAL", value_parser = save_signal, conflicts_with = "snapshot_command")]
     save_signal: Option<SaveSignal>,
+    /// The command by which the program is saved at a cut, on every replica, of a program that saves itself
+    /// upon no signal. `sh` runs it in the program's folder. It puts what the program is to begin from into
+    /// the folder that `$QUORUMWIRE_SAVE` names; `$QUORUMWIRE_PID` is the program's process, which is ended
+    /// then
+    #[arg(long, value_name = "COMMAND", requires = "restore_command")]
+    snapshot_command: Option<String>,
+    /// The command that is run, in the folder in which the program begins, before it begins from what was
+    /// saved: that lies in the folder that `$QUORUMWIRE_SAVE` names
+    #[arg(long, value_name = "COMMAND", requires = "snapshot_command")]
+    restore_command: Option<String>,
+    /// How long the program may take to save itself upon its signal, and each of these commands
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    save_timeout_s: u64,
+    /// Have CRIU save the program: refused, with the reason
+    #[arg(long, value_name = "HOW", value_parser = ["criu"])]
+    snapshot: Option<String>,
     /// Have the program save itself when the log behind the last time has grown so much; clients are cut then
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     cut_log_mib: u64,
@@ -60,7 +79,7 @@ pub struct Arguments {
     #[arg(long)]
     unchecked_output: bool,
     /// Serve a program of which several threads serve clients: one goes at a time, in an order that is the
-    /// same on all replicas [default for memcached and slapd]
+    /// same on all replicas [default for memcached, slapd and clamd]
     #[arg(long)]
     serial: bool,
     /// With `--serial`, how long a turn may last: a thread that has not come back to wait by then ends its
@@ -139,7 +158,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .first()
         .map(|file| profile_of(file))
         .unwrap_or_default();
-    let save_signal = arguments.save_signal.map_or(profile.save_signal, |it| it.0);
+    if arguments.snapshot.is_some() {
+        return Err(Refused::flag("snapshot", "criu", why_not_criu()).into());
+    }
+    let commands = arguments.snapshot_command.clone();
+    let commands = commands.zip(arguments.restore_command.clone());
+    let save_commands = commands.map(|(snapshot, restore)| SaveCommands { snapshot, restore });
+    let save_signal = match (&save_commands, arguments.save_signal) {
+        (Some(_), _) => None,
+        (None, Some(given)) => given.0,
+        (None, None) => profile.save_signal,
+    };
     if save_signal.is_some() && save_signal == profile.save_signal {
         command.extend(profile.arguments);
     }
@@ -147,6 +176,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         command,
         followers_refuse: arguments.followers == Followers::Refuse,
         save_signal,
+        save_commands,
+        save_time_max: Duration::from_secs(arguments.save_timeout_s),
         cut_log_bytes: arguments.cut_log_mib << 20,
         published: arguments.publish.iter().copied().collect(),
         unchecked_output: arguments.unchecked_output,
@@ -164,6 +195,29 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Why CRIU does not save the program.
+fn why_not_criu() -> String {
+    let checked = Command::new("criu").arg("check").output();
+    let why = match checked {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            "`criu` is not installed".to_owned()
+        }
+        Err(error) => format!("`criu check` cannot be run: {error}"),
+        Ok(said) if said.status.success() => {
+            "`criu check` passes, but CRIU cannot bring back memory that the program shares with its replica"
+                .to_owned()
+        }
+        Ok(said) => {
+            let text = String::from_utf8_lossy(&said.stderr);
+            let last = text.lines().last().unwrap_or_default().trim_end_matches('.');
+            format!("`criu check` does not pass here: {last}")
+        }
+    };
+    format!(
+        "nothing: {why}. A program is saved upon a signal (--save-signal) or by --snapshot-command"
+    )
+}
+
 /// Says what is known of the program, and tries it.
 fn check(served: &ServedOptions) -> anyhow::Result<ExitCode> {
     let tried = try_program(served, &AtomicBool::new(false)).context("run --check")?;
@@ -171,10 +225,12 @@ fn check(served: &ServedOptions) -> anyhow::Result<ExitCode> {
     let udp = tried.datagrams.iter().map(|at| format!("{at} (UDP)"));
     let listens: Vec<String> = tcp.chain(udp).collect();
     outln!("it can be served: it listens at {}", listens.join(", "))?;
-    match served.save_signal {
+    match served.how_to_save() {
+        Some(BY_COMMAND) => outln!("it is saved by command, so the log stays short")?,
         Some(number) => outln!("it saves itself upon signal {number}, so the log stays short")?,
         None => outln!(
-            "it cannot save itself as far as is known, so the whole log is kept: see --save-signal"
+            "it cannot save itself as far as is known, so the whole log is kept: see --save-signal and \
+             --snapshot-command"
         )?,
     }
     Ok(ExitCode::SUCCESS)

@@ -371,3 +371,80 @@ fn what_cannot_be_served_is_refused_before_there_is_a_folder() {
         assert!(!folder.exists(), "{error}");
     }
 }
+
+/// What is wrong with the commands by which a program is saved is said of the option, before there is a log.
+#[test]
+fn a_program_that_is_saved_by_command_is_tried_with_that() {
+    let place = tempfile::tempdir().unwrap();
+    let script = place.path().join("server.py");
+    let text = "import socket\nopen('state', 'a').write('x')\ns = socket.create_server(('', 7777))\ns.accept()\n";
+    std::fs::write(&script, text).unwrap();
+    let check = |snapshot: &str, restore: &str, timeout_s: &str| {
+        let commands = ["--snapshot-command", snapshot, "--restore-command", restore];
+        let more = ["--save-timeout-s", timeout_s, "--", "/usr/bin/python3"];
+        let words = [
+            &["run", "--check"][..],
+            &commands,
+            &more,
+            &[script.to_str().unwrap()],
+        ]
+        .concat();
+        let output = run(&words);
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap())
+    };
+    let (saves, brings) = ("cp state $QUORUMWIRE_SAVE", "cp $QUORUMWIRE_SAVE/state .");
+    let (fits, said) = check(saves, brings, "20");
+    assert!(fits && said.contains("it is saved by command"), "{said}");
+    for (snapshot, restore, timeout_s, why) in [
+        (
+            "false",
+            brings,
+            "20",
+            "option snapshot-command: \"false\" has failed",
+        ),
+        (
+            "true",
+            brings,
+            "20",
+            "option snapshot-command: \"true\" has put nothing into",
+        ),
+        (
+            saves,
+            "exit 3",
+            "20",
+            "option restore-command: \"exit 3\" has failed (exit status: 3)",
+        ),
+        (
+            "sleep 1000",
+            brings,
+            "1",
+            "has not ended in 1 s: see option save-timeout-s",
+        ),
+    ] {
+        let (fits, said) = check(snapshot, restore, timeout_s);
+        assert!(!fits && said.contains(why), "{why}: {said}");
+    }
+    let alone = run(&["run", "--check", "--snapshot-command", "true", "--", "true"]);
+    let said = String::from_utf8_lossy(&alone.stderr);
+    assert!(
+        alone.status.code() == Some(2) && said.contains("--restore-command"),
+        "{said}"
+    );
+}
+
+/// Whether CRIU is installed here or not.
+#[test]
+fn criu_is_refused_with_the_reason() {
+    let output = run(&["run", "--check", "--snapshot", "criu", "--", "redis-server"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let reasons = [
+        "is not installed",
+        "does not pass here: ",
+        "`criu check` passes, but",
+    ];
+    let given = reasons.iter().filter(|reason| said.contains(**reason));
+    assert_eq!(given.count(), 1, "{said}");
+    assert!(said.contains("--snapshot-command"), "{said}");
+}

@@ -78,13 +78,14 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
 
 /// Programs that are run otherwise say something else, or what is compared of it is something else. How a
 /// program is known follows from the name of its file.
-fn of_program(served: &ServedOptions) -> [(&'static str, String); 4] {
+fn of_program(served: &ServedOptions) -> [(&'static str, String); 5] {
     let file = served.command.first().map(Path::new);
     let name = file.and_then(Path::file_name).unwrap_or_default();
     let signal = served.save_signal.map(|it| it.to_string());
     [
         ("COMMAND", name.to_string_lossy().into_owned()),
         ("save-signal", signal.unwrap_or_else(|| "none".to_owned())),
+        ("snapshot-command", given(served.save_commands.is_some())),
         ("serial", given(served.serial_turn_max.is_some())),
         ("unchecked-output", given(served.unchecked_output)),
     ]
@@ -111,6 +112,7 @@ fn given(is: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::SaveCommands;
     use std::collections::BTreeMap;
 
     #[test]
@@ -122,20 +124,26 @@ mod tests {
             published: BTreeMap::new(),
             followers_refuse: false,
             save_signal: Some(15),
+            save_commands: None,
+            save_time_max: Duration::from_secs(1),
             cut_log_bytes: 1,
             unchecked_output: false,
             unchecked_commands: &[],
             serial_turn_max: None,
         };
         let of = |served: &ServedOptions| of_program(served).map(|(_, value)| value);
-        assert_eq!(of(&served), ["redis-server", "15", "off", "off"]);
+        assert_eq!(of(&served), ["redis-server", "15", "off", "off", "off"]);
         let other = ServedOptions {
             command: vec!["redis-server-7".into()],
             save_signal: None,
+            save_commands: Some(SaveCommands {
+                snapshot: "true".into(),
+                restore: "true".into(),
+            }),
             unchecked_output: true,
             serial_turn_max: Some(Duration::from_secs(1)),
             ..served
         };
-        assert_eq!(of(&other), ["redis-server-7", "none", "on", "on"]);
+        assert_eq!(of(&other), ["redis-server-7", "none", "on", "on", "on"]);
     }
 }

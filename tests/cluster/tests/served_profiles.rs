@@ -98,10 +98,11 @@ impl Words {
     }
 }
 
-#[test]
-fn a_server_of_asyncio_draws_the_same_numbers_in_the_same_order() {
-    let serves = ["/usr/bin/python3", told!("journal.py"), "6379"];
-    let words = Words {
+const JOURNAL: [&str; 3] = ["/usr/bin/python3", told!("journal.py"), "6379"];
+
+/// Those of that.
+fn journal() -> Words {
+    Words {
         add: |client, word| {
             let answer = done(client.line(word))?;
             answer.parse::<u64>().with_context(|| answer.clone())?;
@@ -115,10 +116,64 @@ fn a_server_of_asyncio_draws_the_same_numbers_in_the_same_order() {
             BufReader::new(stream).read_line(&mut all)?;
             Ok(all.split_whitespace().map(Into::into).collect())
         },
-    };
-    run_started(three(&serves), |cluster| {
+    }
+}
+
+#[test]
+fn a_server_of_asyncio_draws_the_same_numbers_in_the_same_order() {
+    run_started(three(&JOURNAL), |cluster| {
         wait_for_programs(cluster, &[0, 1, 2])?;
-        words.outlive_a_leader(cluster)
+        journal().outlive_a_leader(cluster)
+    });
+}
+
+/// It says by its file that it has saved itself.
+const SNAPSHOT: &str = "kill -USR1 $QUORUMWIRE_PID && until [ -e journal ]; do sleep 0.02; done && \
+                        mv journal \"$QUORUMWIRE_SAVE\"";
+const RESTORE: &str = "cp \"$QUORUMWIRE_SAVE\"/journal .";
+
+#[test]
+fn a_server_of_asyncio_is_saved_by_command_and_begins_from_that_everywhere() {
+    let mut options = vec![("snapshot-command", SNAPSHOT), ("restore-command", RESTORE)];
+    options.extend([("log-tail-mib", "0"), ("log-kept-mib", "0")]);
+    let plan = Plan {
+        options,
+        ..three(&JOURNAL)
+    };
+    let words = journal();
+    run_started(plan, |cluster| {
+        wait_for_programs(cluster, &[0, 1, 2])?;
+        let leader = cluster.wait_for_leader()?;
+        let mut kept = Vec::new();
+        let mut add = |cluster: &Cluster<'_>, ids: &[u16]| -> Result<Vec<String>> {
+            for id in ids {
+                let mut client = connect(cluster.redis(*id))?;
+                for _ in 0..20 {
+                    let word = format!("word-{}", kept.len());
+                    (words.add)(&mut client, &word)?;
+                    kept.push(word);
+                }
+            }
+            Ok(kept.clone())
+        };
+        let others: Vec<u16> = (0..3).filter(|id| *id != leader).collect();
+        add(cluster, &[0, 1, 2])?;
+        cluster.kill(others[0])?;
+        add(cluster, &[leader, others[1]])?;
+        cluster.command(&["snapshot", "--addr", &cluster.http(leader).to_string()])?;
+        wait_for_programs(cluster, &[leader, others[1]])?;
+        let kept = add(cluster, &[leader, others[1]])?;
+        cluster.start(others[0])?;
+        wait_for_programs(cluster, &[others[0]])?;
+        let installed = cluster.status(others[0])?.snapshot_index;
+        ensure!(installed > 0, "it began from the log's beginning");
+        words.compare(cluster, &kept)?;
+        let kept = add(cluster, &[0, 1, 2])?;
+        words.compare(cluster, &kept)?;
+        cluster.kill_all()?;
+        cluster.start_all()?;
+        wait_for_programs(cluster, &[0, 1, 2])?;
+        words.compare(cluster, &kept)
     });
 }
 

@@ -2,6 +2,7 @@
 //! one, and each answers the clients that came to it with what its own program says.
 mod batches;
 mod checker;
+mod commands;
 mod datagrams;
 mod gateway;
 mod outputs;
@@ -149,7 +150,7 @@ impl Service for Served {
             batches: Some(Batches::new(new_gateway(options.id)?)),
             waits: Durations::default(),
             published: served.published.clone(),
-            save_signal: served.save_signal,
+            save_signal: served.how_to_save(),
             cut_log_bytes: served.cut_log_bytes,
             followers_refuse: served.followers_refuse,
             ..Self::default()
@@ -182,7 +183,9 @@ impl Service for Served {
 
     fn has_no_state(core: &Core<Self>) -> Option<&'static str> {
         let is_unable = core.service.save_signal.is_none();
-        is_unable.then_some("the served program cannot save itself: see option save-signal")
+        is_unable.then_some(
+            "the served program cannot save itself: see options save-signal and snapshot-command",
+        )
     }
 
     fn form_of_query(_: &[u8]) -> Option<(QueryForm, u32)> {

@@ -1,8 +1,9 @@
 //! The served program of this replica: a process, and the rings between it and the log.
 use super::checker::Checker;
+use super::commands::{Commands, unpack};
 use super::saved::{SavedFolder, empty, has_saved};
 use super::unchecked::Unchecked;
-use crate::options::ServedOptions;
+use crate::options::{BY_COMMAND, ServedOptions};
 use anyhow::Context as _;
 use quorumwire_interfaces::LogTime;
 use quorumwire_interpose::{Program, Rings, Sizes, Start, Started};
@@ -17,8 +18,8 @@ use std::time::{Duration, Instant};
 /// By how much the program's time goes on at each look at a clock, in nanoseconds.
 pub const STEP_NS: u64 = 1000;
 const MILLISECOND_NS: u64 = 1_000_000;
-/// How long a program may take to save itself and end.
-const SAVE_TIME_MAX: Duration = Duration::from_mins(10);
+/// Folder of what commands save and bring, in the replica's.
+const SAVES_FOLDER: &str = "program-save";
 /// How long one of which several threads serve may take to begin.
 const SERIAL_BEGIN_MAX: Duration = Duration::from_mins(10);
 
@@ -28,6 +29,8 @@ pub struct Serving {
     /// The replica's folder.
     place: PathBuf,
     serial_turn_max: Option<Duration>,
+    save_time_max: Duration,
+    commands: Option<Commands>,
     running: Option<Running>,
     /// What is done meanwhile.
     meanwhile: Option<Meanwhile>,
@@ -53,6 +56,8 @@ struct Given {
 enum Meanwhile {
     /// It saves itself: it is given turns, one at each time at which it wants one, until it ends.
     Saves { since: Instant },
+    /// It is to be saved by command, once it waits for the next turn.
+    Rests { since: Instant },
     /// What it has saved is packed.
     Packs(Receiver<anyhow::Result<SavedFolder>>),
     /// What it begins with is unpacked.
@@ -96,10 +101,15 @@ impl Serving {
         let mut program = Program::of(file, &place.join(folder));
         program.arguments = arguments.to_vec();
         program.is_serial = options.serial_turn_max.is_some();
+        let commands = options.save_commands.as_ref();
+        let commands =
+            commands.map(|it| Commands::new(it, &place.join(SAVES_FOLDER), options.save_time_max));
         Ok(Self {
             program,
             place,
             serial_turn_max: options.serial_turn_max,
+            save_time_max: options.save_time_max,
+            commands,
             running: None,
             meanwhile: None,
             last: Given::default(),
@@ -160,6 +170,7 @@ impl Serving {
     pub fn go_on(&mut self) -> Option<SavedFolder> {
         let gone_on = match self.meanwhile.take()? {
             Meanwhile::Saves { since } => self.go_on_saving(since).map(|()| None),
+            Meanwhile::Rests { since } => self.go_on_resting(since).map(|()| None),
             Meanwhile::Packs(result) => self.go_on_packing(result),
             Meanwhile::Unpacks(result, start) => self.go_on_unpacking(result, start).map(|()| None),
         };
@@ -192,9 +203,10 @@ impl Serving {
             return Ok(());
         }
         anyhow::ensure!(
-            since.elapsed() < SAVE_TIME_MAX,
-            "{file} was told to save itself and to end, and has not in {} s: see option save-signal",
-            SAVE_TIME_MAX.as_secs()
+            since.elapsed() < self.save_time_max,
+            "{file} was told to save itself and to end, and has not in {} s: see options save-signal and \
+             save-timeout-s",
+            self.save_time_max.as_secs()
         );
         let waits = running.rings.turn_done() == self.last.number;
         if let Some(deadline_ns) = running.rings.deadline_ns().filter(|_| waits) {
@@ -208,12 +220,45 @@ impl Serving {
         Ok(())
     }
 
+    /// Waits until it has done all that stands before the cut, and has it saved then.
+    fn go_on_resting(&mut self, since: Instant) -> anyhow::Result<()> {
+        let (Some(running), Some(commands)) = (&mut self.running, &self.commands) else {
+            anyhow::bail!(
+                "the log says that the program is saved by command, and option snapshot-command is not given here: \
+                 replicas need the same options"
+            );
+        };
+        running.check()?;
+        let rests = running.rings.turn_done() == self.last.number && running.rings.may_sleep();
+        if !rests {
+            anyhow::ensure!(
+                since.elapsed() < self.save_time_max,
+                "{} was to be saved, and has not come to rest in {} s: see option save-timeout-s",
+                running.file,
+                self.save_time_max.as_secs()
+            );
+            self.meanwhile = Some(Meanwhile::Rests { since });
+            return Ok(());
+        }
+        let (folder, place) = (self.program.folder.clone(), self.place.clone());
+        let (commands, pid) = (commands.clone(), running.started.child.id());
+        let packed = elsewhere("save-program", move || commands.pack(&folder, pid, &place))?;
+        self.meanwhile = Some(Meanwhile::Packs(packed));
+        Ok(())
+    }
+
     fn go_on_packing(
         &mut self,
         result: Receiver<anyhow::Result<SavedFolder>>,
     ) -> anyhow::Result<Option<SavedFolder>> {
         match result.try_recv() {
-            Ok(packed) => packed.map(Some),
+            Ok(packed) => {
+                // One that was saved by command runs still, and is killed.
+                if self.running.take().is_some() {
+                    self.checker.done(u64::MAX);
+                }
+                packed.map(Some)
+            }
             Err(TryRecvError::Empty) => {
                 self.meanwhile = Some(Meanwhile::Packs(result));
                 Ok(None)
@@ -376,7 +421,9 @@ impl replay::Program for Serving {
         self.checker.begin(turn);
         let folder = self.program.folder.clone();
         let begun = if let Some(saved) = saved.cloned() {
-            elsewhere("unpack-program", move || saved.unpack(&folder)).map(|result| {
+            let commands = self.commands.clone();
+            let unpacked = move || unpack(&saved, &folder, commands.as_ref());
+            elsewhere("unpack-program", unpacked).map(|result| {
                 self.meanwhile = Some(Meanwhile::Unpacks(result, start));
             })
         } else {
@@ -397,11 +444,16 @@ impl replay::Program for Serving {
             return; // it failed: the server ends
         };
         self.checker.saves(self.last.number);
-        self.last.number += 1;
         tracing::info!(
             program = running.file,
             "the served program saves itself, to begin anew from that"
         );
+        if signal == BY_COMMAND {
+            let since = Instant::now();
+            self.meanwhile = Some(Meanwhile::Rests { since });
+            return;
+        }
+        self.last.number += 1;
         match running.signal(self.last, signal) {
             Ok(()) => {
                 let since = Instant::now();

@@ -1,5 +1,6 @@
 //! A program is tried without a cluster: whether it starts, where it listens, and whether it saves itself.
 use super::check_file;
+use super::commands::Commands;
 use super::program::STEP_NS;
 use super::saved::has_saved;
 use crate::options::ServedOptions;
@@ -64,9 +65,22 @@ pub fn try_program(served: &ServedOptions, is_over: &AtomicBool) -> anyhow::Resu
     program.is_serial = served.serial_turn_max.is_some();
     let mut trial = Trial::start(&program, is_over)?;
     let tried = trial.until_it_listens()?;
-    if let Some(signal) = served.save_signal {
-        trial.save(signal)?;
-        drop(trial);
+    if served.how_to_save().is_some() {
+        match (&served.save_commands, served.save_signal) {
+            (Some(commands), _) => {
+                let saves = tempfile::tempdir().context("a folder for what the program saves")?;
+                let commands = Commands::new(commands, saves.path(), served.save_time_max);
+                trial.rest()?;
+                commands.snapshot(folder.path(), trial.started.child.id())?;
+                drop(trial);
+                commands.restore(folder.path())?;
+            }
+            (None, Some(signal)) => {
+                trial.save(signal)?;
+                drop(trial);
+            }
+            (None, None) => {}
+        }
         let again = Trial::start(&program, is_over)?.until_it_listens();
         let again = again.context("begun anew from what it saved")?;
         ensure!(
@@ -165,6 +179,22 @@ impl<'a> Trial<'a> {
         Ok(tried)
     }
 
+    /// Waits until it has done what it was given.
+    fn rest(&mut self) -> anyhow::Result<()> {
+        let since = Instant::now();
+        while self.rings.turn_done() != self.turn {
+            thread::sleep(TURN);
+            ensure!(
+                since.elapsed() < SAVES_WITHIN,
+                "{} has not come to rest in {} s",
+                self.name(),
+                SAVES_WITHIN.as_secs()
+            );
+            while self.rings.take()?.is_some() {}
+        }
+        Ok(())
+    }
+
     /// Has it save itself and end.
     fn save(&mut self, signal: u8) -> anyhow::Result<()> {
         self.turn += 1;
@@ -222,6 +252,8 @@ mod tests {
             published: BTreeMap::new(),
             followers_refuse: false,
             save_signal: None,
+            save_commands: None,
+            save_time_max: Duration::from_secs(1),
             cut_log_bytes: 1,
             unchecked_output: false,
             unchecked_commands: &[],
