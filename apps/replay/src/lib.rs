@@ -4,7 +4,13 @@
 //!
 //! A gateway is the clients' side of one replica. It numbers its batches, so that each is carried out once
 //! and in order, whoever leads and however often it is sent. The program itself is behind [`Program`].
+//!
+//! What is to go into the log next is decided by a [`Keeper`], which knows no clock, chance or I/O.
+mod batches;
+mod checker;
 mod command;
+mod comparison;
+mod keeper;
 mod mutants;
 mod outputs;
 mod snapshot;
@@ -12,10 +18,15 @@ mod sources;
 mod state;
 #[cfg(test)]
 mod tests;
+mod unchecked;
 
+pub use batches::{Batches, Done, NoRoom};
+pub use checker::{Checker, CheckerCounters};
 pub use command::{Command, EVENTS_MAX, Event, Gateway, Malformed};
+pub use keeper::{Around, Asked, Become, Input, Keeper, Keeping, WhyGateway, Wish};
 pub use outputs::{
     Compared, Judgement, Outputs, Place, Reporter, Verdict, Voter, WINDOW_BYTES, WINDOWS_MAX,
     Window,
 };
 pub use state::{Answer, Beginning, ClientOf, Program, Replay, Saved, Turn, TurnEvent};
+pub use unchecked::Unchecked;

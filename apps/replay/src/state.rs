@@ -1,4 +1,5 @@
 //! What all replicas know of a served program's clients.
+use crate::checker::Checker;
 use crate::command::{Command, Event, Gateway};
 use crate::mutants::mutant;
 use crate::outputs::{Outputs, Reporter};
@@ -43,6 +44,9 @@ pub trait Program: Send {
     /// It is to save itself upon this signal, and to end, by itself and in the same way everywhere. Whoever
     /// drives it says when that is done, see [`Replay::has_saved`].
     fn save(&mut self, signal: u8);
+
+    /// What looks at all that it says.
+    fn checker(&mut self) -> &mut Checker;
 
     /// The log's time at which a wait of it ends; none: it waits for clients only.
     fn deadline(&self) -> Option<LogTime>;
@@ -268,6 +272,13 @@ impl<P: Program> Replay<P> {
         self.connections.get(&connection).copied()
     }
 
+    /// Which client of this gateway is at the other end; none: it is another gateway's, or gone.
+    #[must_use]
+    pub fn client_here(&self, connection: u64, own: Gateway) -> Option<u32> {
+        let client = self.client(connection)?;
+        (client.gateway == own).then_some(client.client)
+    }
+
     /// Through which gateway a datagram leaves that the program sends in this turn from this port of its own:
     /// the one through which `peer` was heard last. None: it was not, or not for long.
     #[must_use]
@@ -295,6 +306,24 @@ impl<P: Program> Replay<P> {
             replica,
             number: it.number,
         })
+    }
+
+    /// The last turn.
+    #[must_use]
+    pub const fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// All that the log has made of it, to be compared: equal on replicas that have carried out the same,
+    /// however far their programs are.
+    #[must_use]
+    pub fn known(&self) -> Vec<u8> {
+        let mut known = Vec::new();
+        let head = (self.key, self.log_time, self.ahead_ms, self.turn, self.cut);
+        known.extend_from_slice(format!("{head:?}{:?}{:?}", self.gateways, self.ended).as_bytes());
+        known.extend_from_slice(format!("{:?}", self.connections).as_bytes());
+        known.extend_from_slice(&self.outputs.encode());
+        known
     }
 
     /// The turn of the last cut; 0: there was none.
@@ -422,13 +451,13 @@ impl<P: Program> Replay<P> {
             .gateways
             .get_mut(&gateway.replica)
             .expect("it was there, or began");
-        if number < known.next {
+        if number < known.next && !mutant("batch-carried-out-again") {
             return Answer::Done;
         }
-        if number > known.next {
+        if number > known.next && !mutant("batch-in-front-of-another") {
             return Answer::Expected(known.next);
         }
-        known.next += 1;
+        known.next = number + 1;
         for (place, event) in batch.iter().enumerate() {
             events.extend(self.event((gateway, place), event));
         }

@@ -9,17 +9,28 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
-#[derive(Default)]
-struct Written {
+pub struct Written {
     lines: Vec<String>,
     /// The command of the log behind each turn.
     commands: Vec<u64>,
     is_full: bool,
+    checker: Checker,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self {
+            lines: Vec::new(),
+            commands: Vec::new(),
+            is_full: false,
+            checker: Checker::new(true, Unchecked::new(&[])),
+        }
+    }
 }
 
 /// What it has saved: its lines.
 #[derive(Clone, Debug)]
-struct Lines(String);
+pub struct Lines(pub String);
 
 impl Saved for Lines {
     fn write(&self, writer: &mut dyn io::Write) -> io::Result<()> {
@@ -69,21 +80,24 @@ impl Program for Written {
         self.lines
             .push(format!("{number} at {} ({wall_ms}) {events:?}", log_time.0));
     }
+    fn checker(&mut self) -> &mut Checker {
+        &mut self.checker
+    }
     fn deadline(&self) -> Option<LogTime> {
         None
     }
 }
 
-struct One {
-    replay: Replay<Written>,
+pub struct One {
+    pub replay: Replay<Written>,
     number: u64,
 }
 
-const ONE: Gateway = Gateway {
+pub const ONE: Gateway = Gateway {
     replica: 0,
     number: 7,
 };
-const TWO: Gateway = Gateway {
+pub const TWO: Gateway = Gateway {
     replica: 1,
     number: 8,
 };
@@ -105,20 +119,20 @@ fn data(client: u32, bytes: &[u8]) -> Event<'_> {
 }
 
 impl One {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut replay = Replay::default();
         replay.program = Some(Written::default());
         Self { replay, number: 0 }
     }
 
-    fn begun() -> Self {
+    pub fn begun() -> Self {
         let mut one = Self::new();
         assert_eq!(one.apply(&Command::Begin { key: [1; 32] }), Answer::Done);
         one.lines();
         one
     }
 
-    fn apply(&mut self, command: &Command<'_>) -> Answer {
+    pub fn apply(&mut self, command: &Command<'_>) -> Answer {
         self.apply_bytes(&command.encode())
     }
 
@@ -135,7 +149,7 @@ impl One {
         Answer::decode(&reply).expect("an answer")
     }
 
-    fn batch(&mut self, gateway: Gateway, number: u64, events: &[Event<'_>]) -> Answer {
+    pub fn batch(&mut self, gateway: Gateway, number: u64, events: &[Event<'_>]) -> Answer {
         self.apply(&Command::Batch {
             gateway,
             number,
@@ -168,6 +182,10 @@ fn a_program_begins_once_and_not_before_the_log_says_so() {
 
 #[test]
 fn a_batch_is_carried_out_once_and_in_order() {
+    batches_are_carried_out_once_and_in_order();
+}
+
+fn batches_are_carried_out_once_and_in_order() {
     let mut one = One::begun();
     assert_eq!(one.batch(ONE, 2, &[]), Answer::Ended, "who has not begun");
     assert_eq!(one.batch(ONE, 1, &[accept(3), data(3, b"x")]), Answer::Done);
@@ -557,9 +575,20 @@ fn commands_are_read_as_they_were_written_and_no_others() {
 #[cfg(feature = "mutants")]
 #[test]
 fn mutants() {
+    use crate::keeper::tests::who_has_nothing_to_say_learns_that_its_gateway_is_gone;
     use crate::outputs::tests as outputs;
     type Test = (&'static str, &'static str, fn());
-    let each: [Test; 3] = [
+    let each: [Test; 6] = [
+        (
+            "batch-carried-out-again",
+            "a_batch_is_carried_out_once_and_in_order",
+            batches_are_carried_out_once_and_in_order,
+        ),
+        (
+            "batch-in-front-of-another",
+            "a_batch_is_carried_out_once_and_in_order",
+            batches_are_carried_out_once_and_in_order,
+        ),
         (
             "ended-gateway-begins-again",
             "nothing_of_an_ended_gateway_is_carried_out",
@@ -569,6 +598,11 @@ fn mutants() {
             "outvoted-beyond-a-majority",
             "who_cannot_be_spared_is_not_outvoted",
             outputs::nobody_is_outvoted_without_whom_the_others_cannot_go_on,
+        ),
+        (
+            "silent-clients-stay",
+            "clients_that_have_nothing_to_say_learn_that_they_are_gone",
+            who_has_nothing_to_say_learns_that_its_gateway_is_gone,
         ),
         (
             "verdict-not-looked-at-again",

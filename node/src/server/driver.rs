@@ -61,6 +61,9 @@ impl<S: Service> Driver for Server<S> {
     }
 
     fn take_snapshot(&mut self) {
+        if !self.core.group.store.may_freeze() {
+            S::makes_state(self); // a replica waits for it
+        }
         self.take_snapshot_of_applied();
     }
 

@@ -464,7 +464,7 @@ impl<S: Service> Server<S> {
         }
         let is_retry_due = self.upkeep.snapshot_retry_at.is_some_and(|at| at <= now);
         let is_due = self.core.group.bytes_since_snapshot > self.options.snapshot_log_bytes;
-        if is_retry_due || is_due {
+        if (is_retry_due || is_due) && self.core.group.store.may_freeze() {
             self.take_snapshot();
         }
     }

@@ -1,10 +1,10 @@
 //! The clients of this replica's served program that send datagrams. A datagram is taken into a batch or
 //! lost, as in the network; the program's answers leave from the port at which their client was heard.
-use super::batches::{Batches, Done, NoRoom};
 use anyhow::{Context as _, ensure};
 use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
 use quorumwire_interfaces::counters;
+use quorumwire_replay::{Batches, Done, NoRoom};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
 use std::io;

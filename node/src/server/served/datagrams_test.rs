@@ -1,7 +1,6 @@
 //! Datagrams over real sockets, of clients that send more than is theirs.
 use super::*;
 use mio::Poll;
-use quorumwire_control::Now;
 use quorumwire_replay::{Command, Event, Gateway};
 use std::net::UdpSocket as Plain;
 use std::time::Duration;
@@ -44,7 +43,7 @@ impl Bench {
     /// What goes into the log: from where, and how long.
     fn logged(&mut self) -> Vec<(SocketAddr, usize)> {
         let mut logged = Vec::new();
-        while let Some((number, command)) = self.batches.next(Now(Duration::ZERO)) {
+        while let Some((number, command)) = self.batches.next(Duration::ZERO) {
             let Ok(Command::Batch { events, .. }) = Command::decode(command) else {
                 panic!("no batch");
             };
@@ -60,7 +59,7 @@ impl Bench {
             }));
             self.batches.sent(number);
             let done = quorumwire_replay::Answer::Done;
-            assert!(self.batches.answered(number, done, Now(Duration::ZERO)));
+            assert!(self.batches.answered(number, done, Duration::ZERO));
         }
         logged
     }

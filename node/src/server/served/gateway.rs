@@ -3,7 +3,7 @@
 use super::super::clock;
 use super::super::handshakes::Handshakes;
 use super::super::stream::Stream;
-use super::batches::{Batches, Done};
+
 use super::datagrams::Datagrams;
 use crate::options::{ProgramPort, Transport};
 use anyhow::Context as _;
@@ -12,6 +12,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use quorumwire_control::Now;
 use quorumwire_interfaces::counters;
+use quorumwire_replay::{Batches, Done};
 use rustls::ServerConfig;
 use socket2::{Domain, Socket, Type};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

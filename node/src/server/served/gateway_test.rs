@@ -70,7 +70,7 @@ impl Bench {
         self.clients.write(&mut self.batches);
         let now = Now(Duration::from_secs(1));
         let mut did = Vec::new();
-        while let Some((number, command)) = self.batches.next(now) {
+        while let Some((number, command)) = self.batches.next(now.0) {
             let Ok(Command::Batch { events, .. }) = Command::decode(command) else {
                 panic!("no batch");
             };
@@ -82,7 +82,7 @@ impl Bench {
                 Event::Datagram { .. } => panic!("no client sends one"),
             }));
             self.batches.sent(number);
-            assert!(self.batches.answered(number, Answer::Done, now));
+            assert!(self.batches.answered(number, Answer::Done, now.0));
         }
         did
     }

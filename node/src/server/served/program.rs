@@ -1,13 +1,11 @@
 //! The served program of this replica: a process, and the rings between it and the log.
-use super::checker::Checker;
 use super::commands::{Commands, unpack};
 use super::saved::{SavedFolder, empty, has_saved};
-use super::unchecked::Unchecked;
 use crate::options::{BY_COMMAND, ServedOptions};
 use anyhow::Context as _;
 use quorumwire_interfaces::LogTime;
 use quorumwire_interpose::{Program, Rings, Sizes, Start, Started};
-use quorumwire_replay::{self as replay, Beginning, Turn, TurnEvent};
+use quorumwire_replay::{self as replay, Beginning, Checker, Turn, TurnEvent, Unchecked};
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -477,6 +475,10 @@ impl replay::Program for Serving {
         if let Err(error) = running.give(self.last, turn.events) {
             self.failed = Some(error);
         }
+    }
+
+    fn checker(&mut self) -> &mut Checker {
+        &mut self.checker
     }
 
     fn deadline(&self) -> Option<LogTime> {

@@ -5,11 +5,12 @@
 //! [`PERIOD_MS`] of the log's time. All of these stand in the log or follow from it, so windows are the same
 //! on all replicas if their programs say the same. A program is given turns long before it takes them: what
 //! a turn does to windows is marked, and done when the first thing is said in that turn or behind it.
-use super::unchecked::Unchecked;
+use crate::command::EVENTS_MAX;
+use crate::outputs::{Compared, WINDOW_BYTES, WINDOWS_MAX, Window};
+use crate::state::{Turn, TurnEvent};
+use crate::unchecked::Unchecked;
 use crc64fast::Digest;
-use quorumwire_control::Now;
 use quorumwire_interfaces::counters;
-use quorumwire_replay::{Compared, EVENTS_MAX, Turn, TurnEvent, WINDOW_BYTES, WINDOWS_MAX, Window};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -48,6 +49,7 @@ counters! {
 
 impl CheckerCounters {
     /// With what the log has counted.
+    #[must_use]
     pub const fn with(self, compared: Compared) -> Self {
         Self {
             equal: compared.equal,
@@ -120,11 +122,13 @@ pub struct Checker {
     first_turn: u64,
     /// So many of these are on their way.
     on_their_way: usize,
-    not_before: Now,
+    not_before: Duration,
     counters: CheckerCounters,
 }
 
 impl Checker {
+    /// `is_on`: they are made at all.
+    #[must_use]
     pub fn new(is_on: bool, unchecked: Unchecked) -> Self {
         Self {
             is_on,
@@ -136,11 +140,13 @@ impl Checker {
             ended: VecDeque::new(),
             first_turn: 0,
             on_their_way: 0,
-            not_before: Now(Duration::ZERO),
+            not_before: Duration::ZERO,
             counters: CheckerCounters::default(),
         }
     }
 
+    /// What has been counted.
+    #[must_use]
     pub const fn counters(&self) -> CheckerCounters {
         self.counters
     }
@@ -306,12 +312,12 @@ impl Checker {
     // What is reported of it.
 
     /// Windows to be reported now, on their way from now on. One report is at a time.
-    pub fn next_report(&mut self, now: Now) -> Option<Vec<Window>> {
+    pub fn next_report(&mut self, now: Duration) -> Option<Vec<Window>> {
         let is_time = now >= self.not_before || self.ended.len() >= WINDOWS_MAX;
         if self.ended.is_empty() || self.on_their_way > 0 || !is_time {
             return None;
         }
-        self.not_before = Now(now.0 + REPORTED_EVERY);
+        self.not_before = now + REPORTED_EVERY;
         self.on_their_way = self.ended.len().min(WINDOWS_MAX);
         Some(self.ended.range(..self.on_their_way).copied().collect())
     }

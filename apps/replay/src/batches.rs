@@ -1,8 +1,8 @@
 //! What the clients of this replica have done, on its way into the log: batches in order, each until it is
 //! known to be carried out. One that went astray, as with a leader that is gone, is sent again, and all
 //! behind it.
-use quorumwire_control::Now;
-use quorumwire_replay::{Answer, Command, EVENTS_MAX, Event, Gateway};
+use crate::command::{Command, EVENTS_MAX, Event, Gateway};
+use crate::state::Answer;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -23,6 +23,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// What a client has done, kept until it is on its way.
 #[derive(Debug)]
+#[allow(missing_docs)] // as in `Event`
 pub enum Done {
     Accept {
         client: u32,
@@ -120,11 +121,11 @@ pub struct Batches {
     first: u64,
     queue: VecDeque<Batch>,
     /// And since when.
-    gathered: VecDeque<(Done, Now)>,
+    gathered: VecDeque<(Done, Duration)>,
     /// For how long what is in batches now had gathered, until whoever sends them asks.
     waits: Vec<Duration>,
     /// What is added now is added at this time.
-    now: Now,
+    now: Duration,
     gathered_bytes: usize,
     /// Of that, by client.
     gathered_of: BTreeMap<Sharer, usize>,
@@ -133,12 +134,14 @@ pub struct Batches {
     /// The log misses this one, which is on its way. Until something is heard of it, nothing follows.
     gap: Option<u64>,
     /// Nothing is sent before.
-    not_before: Now,
+    not_before: Duration,
     /// In a row.
     pauses: u32,
 }
 
 impl Batches {
+    /// Of a gateway that begins.
+    #[must_use]
     pub const fn new(gateway: Gateway) -> Self {
         Self {
             gateway,
@@ -147,17 +150,18 @@ impl Batches {
             queue: VecDeque::new(),
             gathered: VecDeque::new(),
             waits: Vec::new(),
-            now: Now(Duration::ZERO),
+            now: Duration::ZERO,
             gathered_bytes: 0,
             gathered_of: BTreeMap::new(),
             datagram_bytes: 0,
             gap: None,
-            not_before: Now(Duration::ZERO),
+            not_before: Duration::ZERO,
             pauses: 0,
         }
     }
 
     /// Of the gateway that comes after this one.
+    #[must_use]
     pub fn followed_by(&self, gateway: Gateway) -> Self {
         Self {
             before: self.before + self.first + self.queue.len() as u64 - 1,
@@ -166,15 +170,18 @@ impl Batches {
         }
     }
 
+    /// Whose.
+    #[must_use]
     pub const fn gateway(&self) -> Gateway {
         self.gateway
     }
 
     /// What is added from now on is added at this time.
-    pub const fn look_at_clock(&mut self, now: Now) {
+    pub const fn look_at_clock(&mut self, now: Duration) {
         self.now = now;
     }
 
+    /// A client has done this.
     pub fn add(&mut self, done: Done) {
         let bytes = done.event().encoded_bytes();
         self.gathered_bytes += bytes;
@@ -186,11 +193,13 @@ impl Batches {
     }
 
     /// Whether more may be taken from clients' connections now. Datagrams have room of their own.
+    #[must_use]
     pub const fn have_room(&self) -> bool {
         self.gathered_bytes - self.datagram_bytes < BATCH_BYTES
     }
 
     /// The same for this one.
+    #[must_use]
     pub fn have_room_for(&self, client: u32) -> bool {
         let of_it = self.gathered_of.get(&Sharer::Client(client)).copied();
         self.have_room() && of_it.unwrap_or(0) < BATCH_BYTES_OF_ONE
@@ -208,12 +217,14 @@ impl Batches {
         Ok(())
     }
 
+    /// Whether nothing is on its way, and nothing gathers.
+    #[must_use]
     pub fn are_empty(&self) -> bool {
         self.queue.is_empty() && self.gathered.is_empty()
     }
 
     /// The next one that is to be sent, and its number.
-    pub fn next(&mut self, now: Now) -> Option<(u64, &[u8])> {
+    pub fn next(&mut self, now: Duration) -> Option<(u64, &[u8])> {
         if now < self.not_before {
             return None;
         }
@@ -240,7 +251,7 @@ impl Batches {
     }
 
     /// Makes a batch of what has gathered.
-    fn cut(&mut self, now: Now) {
+    fn cut(&mut self, now: Duration) {
         let (mut count, mut bytes) = (0, 0);
         for (done, _) in self.gathered.iter().take(EVENTS_MAX) {
             if count > 0 && bytes >= BATCH_BYTES {
@@ -275,7 +286,7 @@ impl Batches {
         });
         let batch = self.gathered.drain(..count);
         self.waits
-            .extend(batch.map(|(_, since)| now.0.saturating_sub(since.0)));
+            .extend(batch.map(|(_, since)| now.saturating_sub(since)));
         self.gathered_bytes -= bytes;
     }
 
@@ -306,17 +317,17 @@ impl Batches {
     }
 
     /// Nobody knows what became of it, or nothing can yet: it is sent again after a while.
-    pub fn went_astray(&mut self, number: u64, now: Now) {
+    pub fn went_astray(&mut self, number: u64, now: Duration) {
         self.refused(number);
         if number > self.before && now >= self.not_before {
             let pause = PAUSE.saturating_mul(1 << self.pauses.min(16));
-            self.not_before = Now(now.0 + pause.min(PAUSE_MAX));
+            self.not_before = now + pause.min(PAUSE_MAX);
             self.pauses += 1;
         }
     }
 
     /// What the log says of one. False: the gateway is ended.
-    pub fn answered(&mut self, number: u64, answer: Answer, now: Now) -> bool {
+    pub fn answered(&mut self, number: u64, answer: Answer, now: Duration) -> bool {
         let Some(logged) = number.checked_sub(self.before).filter(|it| *it > 0) else {
             return true; // an earlier gateway's
         };
@@ -327,7 +338,7 @@ impl Batches {
                     self.first += 1;
                 }
                 self.gap = self.gap.filter(|gap| *gap > logged);
-                (self.not_before, self.pauses) = (Now(Duration::ZERO), 0);
+                (self.not_before, self.pauses) = (Duration::ZERO, 0);
                 true
             }
             Answer::NotBegun => {
@@ -354,7 +365,7 @@ mod tests {
         replica: 1,
         number: 2,
     };
-    const START: Now = Now(Duration::from_secs(100));
+    const START: Duration = Duration::from_secs(100);
 
     fn data(bytes: usize) -> Done {
         data_of(7, bytes)
@@ -381,7 +392,7 @@ mod tests {
         send_at(batches, START)
     }
 
-    fn send_at(batches: &mut Batches, now: Now) -> Vec<u64> {
+    fn send_at(batches: &mut Batches, now: Duration) -> Vec<u64> {
         let mut sent = Vec::new();
         while let Some((number, _)) = batches.next(now) {
             batches.sent(number);
@@ -407,14 +418,14 @@ mod tests {
             batches.add(data(1));
             assert_eq!(send(&mut batches), [number]);
         }
-        batches.look_at_clock(Now(START.0 + PAUSE));
+        batches.look_at_clock(START + PAUSE);
         batches.add(data(1));
-        batches.look_at_clock(Now(START.0 + PAUSE * 2));
+        batches.look_at_clock(START + PAUSE * 2);
         batches.add(data(2));
         assert!(send(&mut batches).is_empty());
         assert!(batches.answered(2, Answer::Done, START));
         assert_eq!(batches.waits().count(), ON_THEIR_WAY_MAX + 1);
-        let now = Now(START.0 + PAUSE * 5);
+        let now = START + PAUSE * 5;
         let (number, command) = batches.next(now).expect("there is room for one more");
         let Ok(Command::Batch { events, .. }) = Command::decode(command) else {
             panic!("no batch");
@@ -482,15 +493,15 @@ mod tests {
         let mut now = START;
         for times in [1, 2, 4, 8] {
             batches.went_astray(2, now);
-            let end = now.0 + PAUSE * times;
-            let before_end = Now(end.saturating_sub(Duration::from_millis(1)));
+            let end = now + PAUSE * times;
+            let before_end = end.saturating_sub(Duration::from_millis(1));
             assert!(send_at(&mut batches, before_end).is_empty(), "{times}");
-            now = Now(end);
+            now = end;
             assert_eq!(send_at(&mut batches, now), [2], "{times}");
         }
         for _ in 0..20 {
             batches.went_astray(2, now);
-            now = Now(now.0 + PAUSE_MAX);
+            now += PAUSE_MAX;
             assert_eq!(send_at(&mut batches, now), [2]);
         }
         assert!(batches.answered(2, Answer::Done, now));
@@ -498,7 +509,7 @@ mod tests {
         assert_eq!(send_at(&mut batches, now), [3]);
         assert!(batches.answered(3, Answer::NotBegun, now));
         assert!(send_at(&mut batches, now).is_empty());
-        assert_eq!(send_at(&mut batches, Now(now.0 + PAUSE)), [3]);
+        assert_eq!(send_at(&mut batches, now + PAUSE), [3]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 const ONE: u64 = 1 << 16;
 const TWO: u64 = (1 << 16) + 1;
-const START: Now = Now(Duration::from_secs(100));
+const START: Duration = Duration::from_secs(100);
 
 fn checker() -> Checker {
     Checker::new(true, Unchecked::new(&["INFO"]))
@@ -15,8 +15,8 @@ fn address(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
-const fn later(milliseconds: u64) -> Now {
-    Now(START.0.saturating_add(Duration::from_millis(milliseconds)))
+const fn later(milliseconds: u64) -> Duration {
+    START.saturating_add(Duration::from_millis(milliseconds))
 }
 
 fn accept(connection: u64) -> TurnEvent<'static> {

@@ -101,6 +101,8 @@ fn calls_one_of(bytes: &[u8], commands: &[&str]) -> bool {
 }
 
 impl Unchecked {
+    /// Of a program's clients who use these commands.
+    #[must_use]
     pub const fn new(commands: &'static [&'static str]) -> Self {
         let each = BTreeMap::new();
         Self { commands, each }
@@ -111,6 +113,7 @@ impl Unchecked {
         self.each.clear();
     }
 
+    /// The connection is gone.
     pub fn gone(&mut self, connection: u64) {
         self.each.remove(&connection);
     }

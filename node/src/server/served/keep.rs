@@ -1,0 +1,229 @@
+//! What the keeper of the program wants done, carried out: what goes into the log, what becomes of the
+//! clients and of the program. What is wanted, and when, is decided in `apps/replay`.
+use super::program::{Serving, elsewhere};
+use super::trial::{Tried, try_program};
+use super::{Server, new_gateway, new_key};
+use crate::server::clients::AnswerKind;
+use crate::server::clock;
+use crate::server::origin::Origin;
+use crate::server::route_outcome::RouteOutcome;
+use anyhow::Context as _;
+use quorumwire_group as group;
+use quorumwire_interfaces::Executed;
+use quorumwire_replay::{Answer, Around, Asked, Become, Input, Reporter, Voter, WhyGateway, Wish};
+use quorumwire_wire::{MemberRole, Membership};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// The program is tried elsewhere. Dropped, that is over.
+pub struct RunningTrial {
+    result: Receiver<anyhow::Result<Tried>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for RunningTrial {
+    fn drop(&mut self) {
+        self.is_over.store(true, Relaxed);
+    }
+}
+
+/// Those whose word counts, by their present lives.
+fn voters_of(membership: &Membership, is_heard: impl Fn(u16) -> bool) -> Vec<Voter> {
+    let voters = membership.members.iter();
+    let voters = voters.filter(|it| it.role == MemberRole::Voter);
+    let voters = voters.map(|it| Voter {
+        reporter: Reporter {
+            replica: it.id.0,
+            life: it.incarnation.0,
+        },
+        is_heard: is_heard(it.id.0),
+    });
+    voters.collect()
+}
+
+impl Server {
+    /// Something has happened: what the keeper wants then is done.
+    pub(super) fn keeper_hears(&mut self, input: Input) {
+        let mut heard = vec![input];
+        while let Some(input) = heard.pop() {
+            let wishes = self.wishes_upon(input);
+            heard.extend(wishes.into_iter().filter_map(|it| self.carry_out_wish(it)));
+        }
+    }
+
+    fn wishes_upon(&mut self, input: Input) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        let group = &mut self.core.group;
+        let own = self.options.id.0;
+        let membership = group.replica.membership();
+        let committed = group.replica.commit_index().0;
+        let mut around = Around {
+            now: clock::now().0,
+            leads: group.leads(),
+            is_led: group.replica.leader().is_some(),
+            lacks: committed.saturating_sub(group.applied.0),
+            members: u16::try_from(membership.members.len()).unwrap_or(u16::MAX),
+            voters: &[],
+            connected: &[],
+            is_backup_wanted: self.upkeep.snapshots.backups.are_waiting(),
+        };
+        let (mut voters, mut connected) = (Vec::new(), Vec::new());
+        if matches!(input, Input::Keep) {
+            // Nothing else asks for these.
+            connected.extend(group.peers.connected.keys().map(|id| id.0));
+            voters = voters_of(membership, |id| id == own || connected.contains(&id));
+        }
+        (around.voters, around.connected) = (&voters, &connected);
+        if let Some(keeper) = &mut self.core.service.keeper {
+            keeper.step(input, group.store.inner_mut(), &around, &mut wishes);
+        }
+        wishes
+    }
+
+    /// What has become of it, if that is to be said at once.
+    fn carry_out_wish(&mut self, wish: Wish) -> Option<Input> {
+        match wish {
+            Wish::Submit(asked, command) => {
+                if let Asked::GatewayEnds(gateway) = asked {
+                    tracing::warn!(
+                        replica = gateway.replica,
+                        "not heard for long: its clients' connections end"
+                    );
+                }
+                let number = asked.number();
+                let is_pending = self.propose(number, &command);
+                (!is_pending).then_some(Input::Became(number, Become::NotDone))
+            }
+            Wish::DropClients(why) => self.drop_clients(why),
+            Wish::DrawKey => match new_key() {
+                Ok(key) => Some(Input::Key(key)),
+                Err(error) => self.fail_without(error),
+            },
+            Wish::TryProgram => match self.go_on_with_trial() {
+                Ok(has_passed) => has_passed.then_some(Input::HasPassed),
+                Err(error) => self.fail_without(error),
+            },
+            Wish::EndTrial => {
+                self.core.service.trial = None;
+                None
+            }
+            Wish::TakeSnapshot => {
+                group::Driver::take_snapshot(self);
+                let is_taking = self.upkeep.snapshots.is_taking();
+                is_taking.then_some(Input::SnapshotBegun)
+            }
+            Wish::GoOn => {
+                self.core.group.store.inner_mut().go_on();
+                self.core.service.has_doorbell = false;
+                None
+            }
+        }
+    }
+
+    fn fail_without(&mut self, why: anyhow::Error) -> Option<Input> {
+        self.fail(why);
+        None
+    }
+
+    fn drop_clients(&mut self, why: WhyGateway) -> Option<Input> {
+        match why {
+            WhyGateway::Gone => tracing::warn!(
+                "the log holds the clients of this replica to be gone: their connections end"
+            ),
+            WhyGateway::Saves => {
+                tracing::warn!("the served program saves itself: its clients' connections end");
+            }
+        }
+        if let Some(clients) = &mut self.core.service.clients {
+            clients.drop_all();
+        }
+        match new_gateway(self.options.id) {
+            Ok(gateway) => Some(Input::Gateway(gateway)),
+            Err(error) => self.fail_without(error),
+        }
+    }
+
+    pub(super) fn send_batches(&mut self) {
+        let Some(mut keeper) = self.core.service.keeper.take() else {
+            return;
+        };
+        let now = clock::now().0;
+        while let Some((number, command)) = keeper.batches.next(now) {
+            if !self.propose(number, command) {
+                break; // at the next housekeeping
+            }
+            keeper.batches.sent(number);
+        }
+        let waits = &mut self.core.service.waits;
+        for waited in keeper.batches.waits() {
+            waits.record(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        }
+        self.core.service.keeper = Some(keeper);
+    }
+
+    pub(super) fn completed(&mut self, number: u64, said: AnswerKind, answer: &[u8]) {
+        let what = match said {
+            AnswerKind::Refused(reason) if reason.executed() == Executed::No => Become::NotDone,
+            AnswerKind::Refused(_) => Become::Unknown,
+            AnswerKind::Answer | AnswerKind::Repeated => Become::Answered(Answer::decode(answer)),
+        };
+        self.keeper_hears(Input::Became(number, what));
+    }
+
+    /// Goes on with a cut: the program saves itself, a snapshot is taken of that, it begins anew.
+    pub(super) fn go_on_with_cut(&mut self) {
+        let replay = self.core.group.store.inner_mut();
+        let saved = replay.program.as_mut().and_then(Serving::go_on);
+        if let Some(saved) = saved.filter(|_| replay.is_saving()) {
+            replay.has_saved(saved);
+        }
+        self.keeper_hears(Input::Turn);
+    }
+
+    /// What is to be done every now and then.
+    pub(super) fn keep_program(&mut self) {
+        if let Some(clients) = &mut self.core.service.clients {
+            clients.accept_again();
+            clients.cut_closed(clock::now());
+            clients.time_out_handshakes(clock::now());
+            clients.look_for_ports(&self.core.service.published, clock::now());
+        }
+        self.send_batches();
+        self.tell_verdicts();
+        self.keeper_hears(Input::Keep);
+    }
+
+    /// Before the log says that the program begins: what does not work then is in no log, from where it would
+    /// end every replica again and again. Whether it has passed.
+    fn go_on_with_trial(&mut self) -> anyhow::Result<bool> {
+        let Some(trial) = &self.core.service.trial else {
+            let served = self.options.served.clone();
+            let served = served.context("a program is served")?;
+            let is_over = Arc::new(AtomicBool::new(false));
+            let told = Arc::clone(&is_over);
+            let result = elsewhere("try-program", move || try_program(&served, &told))?;
+            self.core.service.trial = Some(RunningTrial { result, is_over });
+            return Ok(false);
+        };
+        match trial.result.try_recv() {
+            Ok(tried) => {
+                tried.context("tried before it is served")?;
+                self.core.service.trial = None;
+                Ok(true)
+            }
+            Err(TryRecvError::Empty) => Ok(false),
+            Err(TryRecvError::Disconnected) => anyhow::bail!("trying the program failed"),
+        }
+    }
+
+    /// Whether it is on its way into the log.
+    fn propose(&mut self, number: u64, command: &[u8]) -> bool {
+        let routed = self
+            .core
+            .write(Origin::Service(number), command.len(), |buffer| {
+                buffer.extend_from_slice(command);
+            });
+        matches!(routed, RouteOutcome::Pending)
+    }
+}
