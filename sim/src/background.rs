@@ -185,6 +185,7 @@ impl World {
                 });
                 store.inner_mut().is_older = is_older;
                 group::install(&mut self.host(machine), &meta, &mut store);
+                self.served_state_is_replaced(machine, store.inner_mut());
                 self.snapshot_installed(machine, last_index, Some(meta));
             }
         }

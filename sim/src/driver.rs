@@ -22,6 +22,7 @@ use quorumwire_group::{
 use quorumwire_interfaces::{Executed, Index, Lineage, Reason, ReplicaId, Term};
 use quorumwire_kv::Command;
 use quorumwire_linearizability::history::{Answer, Operation};
+use quorumwire_replay::Input as Wanted;
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
 use quorumwire_wire::{Membership, RecordKind};
 use std::convert::Infallible;
@@ -131,6 +132,7 @@ impl Driver for Host<'_> {
     }
 
     fn take_snapshot(&mut self) {
+        self.world.keeper_hears(self.machine, Wanted::StateWanted);
         self.world.take_snapshot(self.machine);
     }
 
@@ -285,8 +287,14 @@ impl Driver for Host<'_> {
     }
 
     fn answer_here(&mut self, origin: Origin, said: AnswerKind, reply: &[u8]) {
-        let Origin::Operation(operation) = origin else {
-            panic!("{origin:?} is not here");
+        let operation = match origin {
+            Origin::Operation(operation) => operation,
+            Origin::Served(number) => {
+                return self
+                    .world
+                    .served_is_answered(self.machine, number, said, reply);
+            }
+            Origin::Plane(_) | Origin::Follower(_) => panic!("{origin:?} is not here"),
         };
         if operation == NOBODY {
             return;

@@ -27,6 +27,7 @@ pub mod lives;
 pub mod log_time;
 pub mod long_values;
 pub mod machine;
+pub mod model_program;
 pub mod moves;
 #[cfg(feature = "mutants")]
 pub mod mutants;
@@ -43,6 +44,7 @@ pub mod random;
 pub mod report;
 mod returns;
 pub mod run;
+pub mod served;
 mod sever;
 mod show;
 pub mod shrink;

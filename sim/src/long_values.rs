@@ -4,6 +4,7 @@ use crate::clients::SESSIONS_FROM;
 use crate::driver::operation_of;
 use crate::plan::Settings;
 use crate::random::{Random, mix};
+use crate::state::is_served;
 use crate::world::World;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::VALUE_BYTES_MAX;
@@ -132,6 +133,9 @@ impl World {
             self.counts.see(seen);
         }
         let command: Vec<u8> = pieces.bytes.into_values().flatten().collect();
+        if is_served(&command) {
+            return;
+        }
         let operation = operation_of(&command);
         self.checks.require(operation.is_some(), || {
             format!("I2: the {count} fragments that end at {index} are no client's command")

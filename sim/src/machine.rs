@@ -9,6 +9,7 @@ use crate::plane::{Plane, SimulatedPlane};
 use crate::planted::mutant;
 use crate::queue::{MILLISECOND, Nanos};
 use crate::random::mix;
+use crate::served::ServedProcess;
 use crate::state::State;
 use quorumwire_control::{
     Config, Message, Now, Peer, PersistedState, Promise, Replica, SnapshotMeta, Ticket,
@@ -192,6 +193,8 @@ pub enum Origin {
     Plane(PlaneClient),
     /// To the replica that passed it on.
     Follower(Follower),
+    /// To the keeper of the served program, with the number that it gave.
+    Served(u64),
 }
 
 impl From<PlaneClient> for Origin {
@@ -212,7 +215,7 @@ impl Requester for Origin {
 
     fn answer_to(self) -> AnswerTo {
         match self {
-            Self::Operation(_) => AnswerTo::Here,
+            Self::Operation(_) | Self::Served(_) => AnswerTo::Here,
             Self::Plane(client) => AnswerTo::PlaneClient(client),
             Self::Follower(follower) => AnswerTo::Follower(follower),
         }
@@ -247,6 +250,8 @@ pub struct Process {
     pub kept_house_at: Nanos,
     /// What the checks last saw of it.
     pub seen: LastLook,
+    /// The clients of a served program.
+    pub served: Option<ServedProcess>,
 }
 
 /// What the checks last saw of a process.
@@ -448,6 +453,7 @@ impl Machine {
         self.dies_in_write = None;
         self.dies_after = None;
         self.promised_until = None;
+        self.begin_served(settings);
         Start::Runs
     }
 
@@ -713,6 +719,7 @@ impl Process {
             removal: None,
             kept_house_at: 0,
             seen: LastLook::default(),
+            served: None,
         }
     }
 }

@@ -140,8 +140,11 @@ const STORAGE: &[&str] = &[
 
 /// Every check of what is known of a served program's clients that can be left out.
 const REPLAY: &[&str] = &[
+    "batch-carried-out-again",
+    "batch-in-front-of-another",
     "ended-gateway-begins-again",
     "outvoted-beyond-a-majority",
+    "silent-clients-stay",
     "verdict-not-looked-at-again",
 ];
 

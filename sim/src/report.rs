@@ -7,6 +7,7 @@ use crate::plan::Plan;
 use crate::plane_turn::left_word;
 use crate::queue::{Nanos, SECOND};
 use crate::run::Verdict;
+use crate::served;
 use crate::spelling;
 use crate::term_keys;
 use quorumwire_control::LeaveReason;
@@ -163,7 +164,7 @@ impl Report {
         let spelled = spelling::OUTCOMES.into_iter();
         let all = OUTCOMES.iter().copied().chain(spelled);
         let all = all.chain(outcomes::OUTCOMES).chain(long_values::OUTCOMES);
-        let all = all.chain(term_keys::OUTCOMES);
+        let all = all.chain(term_keys::OUTCOMES).chain(served::OUTCOMES);
         let all = all.chain(moments).chain(left);
         let unseen = all.filter(|name| !self.counts.seen.contains_key(name));
         let after = self.counts.never_left_after().into_iter();

@@ -103,7 +103,10 @@ fn processor_time() -> u64 {
 #[must_use]
 pub fn digest(store: &Replicated) -> u64 {
     let mut sum = Sum::default();
-    if store.freeze().write(&mut sum).is_err() {
+    store.inner().is_compared.set(true);
+    let frozen = store.freeze();
+    store.inner().is_compared.set(false);
+    if frozen.write(&mut sum).is_err() {
         return 0;
     }
     sum.bytes << 32 | u64::from(sum.checksum)
@@ -233,6 +236,7 @@ impl World {
             self.run_until(self.now + 500 * MILLISECOND);
         }
         self.compare_states();
+        self.end_programs();
     }
 
     /// I14: where all voters have planes, a fast term begins, and commits.
@@ -314,6 +318,9 @@ impl World {
                     "{member:?} of {:?} has applied {}, leader {leader} {}",
                     machine.peer, other.group.applied, process.group.applied
                 ));
+            }
+            if let Some(different) = self.served_difference(usize::from(member.id.0)) {
+                return Some(different);
             }
             if machine.peer.id != self.machines[leader].peer.id
                 && other.group.replica.role() == Role::Leader

@@ -130,6 +130,7 @@ impl World {
             }
         }
         self.end_turn(machine);
+        self.served_has_its_turn(machine);
         self.keep_house(machine);
         self.plan_ahead(machine);
     }
@@ -263,6 +264,7 @@ impl World {
         let late = host.refused;
         self.counts.see_many("waited for too long", late);
         self.give_up_pipes(machine);
+        self.keep_served(machine);
         self.carry_out_all(machine); // the next turn comes at once
         let limit = self.plan.settings.snapshot_log_bytes;
         let Some(process) = &mut self.machines[machine].process else {

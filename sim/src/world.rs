@@ -15,6 +15,7 @@ use crate::plan::{ClusterShape, Plan};
 use crate::plane_clients::PlaneClient;
 use crate::queue::{MILLISECOND, Nanos, Queue, SECOND};
 use crate::random::{Random, mix};
+use crate::served::ServedWorld;
 use crate::sever::SeversWhenRead;
 use crate::term_keys::KeyJudge;
 use quorumwire_control::{Message, Peer};
@@ -145,6 +146,8 @@ pub struct World {
     pub long_commands: Begun,
     /// What clients have asked for that do not wait for answers: each of them is one.
     pub bursts: Vec<Vec<u32>>,
+    /// The clients of a served program.
+    pub served: ServedWorld,
     /// What was reached.
     pub counts: Counts,
     /// Faults that wait for their moment.
@@ -217,6 +220,7 @@ impl World {
             moves: Moves::default(),
             long_commands: Begun::default(),
             bursts: Vec::new(),
+            served: ServedWorld::default(),
             counts: Counts::default(),
             armed: Vec::new(),
             cuts: Vec::new(),
