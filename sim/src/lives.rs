@@ -301,6 +301,11 @@ impl World {
             .0
             .saturating_sub(given.log_ms);
         given.end.1 += waited_ms * MILLISECOND;
+        if given.is_point {
+            // Meanwhile the wall clock came ahead, and the tick says by how much: the point comes sooner.
+            let drift_ppm = self.plan.settings.drift_ppm_max;
+            given.end.0 -= LogTimeBounds::behind_by(waited_ms * MILLISECOND, drift_ppm);
+        }
         (!given.is_point || is_sure).then_some(given)
     }
 }

@@ -37,6 +37,13 @@ impl LogTimeBounds {
         self.at = now;
     }
 
+    /// By how much time itself can have come ahead of it while it went on by this.
+    #[must_use]
+    pub const fn behind_by(by: Nanos, drift_ppm: u64) -> Nanos {
+        let at_most = by / (SLEW - 1) * SLEW / (MILLION - drift_ppm) * MILLION;
+        at_most.saturating_sub(by)
+    }
+
     /// Another one leads from now on, whose wall clock shows this. It may not know all that the log was told.
     pub const fn another_leads(&mut self, wall: Nanos) {
         self.least = wall;
@@ -77,6 +84,15 @@ mod tests {
         assert!(bounds.least().abs_diff(least) < 1_000_000);
         assert!(bounds.most().abs_diff(most) < 1_000_000);
         assert!(bounds.least() <= least && bounds.most() >= most);
+    }
+
+    #[test]
+    fn time_comes_ahead_as_far_as_clocks_and_slew_allow() {
+        assert_eq!(LogTimeBounds::behind_by(9 * SECOND, 0), SECOND);
+        let mut bounds = LogTimeBounds::at(0, 0);
+        bounds.pass(10 * SECOND, 100_000);
+        let behind = LogTimeBounds::behind_by(bounds.least(), 100_000);
+        assert!((bounds.least() + behind).abs_diff(10 * SECOND) < 2_000_000);
     }
 
     #[test]
