@@ -13,7 +13,7 @@
 
 static const volatile uint32_t nothing;
 static const volatile uint32_t *is_known = &nothing;
-static __thread int own_number __attribute__((tls_model("initial-exec")));
+static __thread int own_kernel_number __attribute__((tls_model("initial-exec")));
 
 void qw_begin_threads(void)
 {
@@ -27,9 +27,9 @@ void qw_begin_threads(void)
 
 static int this_thread(void)
 {
-	if (!own_number || !*is_known)
-		own_number = (int)syscall(SYS_gettid);
-	return own_number;
+	if (!own_kernel_number || !*is_known)
+		own_kernel_number = (int)syscall(SYS_gettid);
+	return own_kernel_number;
 }
 
 /* Before a thread serves, the first one does: what it reads of clocks and chance is the same
