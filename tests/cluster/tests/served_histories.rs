@@ -1,8 +1,9 @@
 //! What clients of a served Redis were told, judged: registers and lists are linearizable, and nothing that
-//! was acknowledged is lost, while leaders die one after the other, or frames are lost; and a request that
-//! ends the program everywhere.
+//! was acknowledged is lost, while leaders die one after the other, some of them while programs save
+//! themselves, or are cut off, or frames are lost; and a request that ends the program everywhere.
 
 use std::net::SocketAddr;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_cluster_tests::linearizability::list::{Asked, ListCall, check_list};
+use quorumwire_cluster_tests::process::Process;
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::served::{
     REDIS, connect, three, wait_for_equal_redis, wait_for_redis,
@@ -27,6 +29,8 @@ const LIST_PAUSE: Duration = Duration::from_millis(15);
 /// A client goes on with the next list after so many of its calls: lists stay short.
 const CALLS_TO_A_LIST: u64 = 60;
 const LEADERS_KILLED: usize = 20;
+/// As often programs are told to save themselves when the leader dies.
+const SAVES_AT_KILLS: f64 = 0.4;
 const REQUEST_MAX: Duration = Duration::from_secs(2);
 /// A tenth of all frames is lost until so many writes were acknowledged.
 const WRITES_UNDER_LOSS: u64 = 1000;
@@ -187,6 +191,13 @@ fn judge_while(
     wait_for_equal_redis(cluster, &[0, 1, 2])
 }
 
+/// Asks the leader for a snapshot, at which all programs save themselves and begin anew, and does not wait.
+fn snapshot(cluster: &Cluster<'_>, leader: u16) -> Result<Process> {
+    let arguments = ["snapshot", "--addr", &cluster.http(leader).to_string()].map(String::from);
+    let standard = [Stdio::null(), Stdio::null(), Stdio::null()];
+    cluster.start_beside(cluster.binary(), &arguments, standard)
+}
+
 #[test]
 fn twenty_leaders_die_and_registers_and_lists_are_linearizable() {
     run_started(three(&REDIS), |cluster| {
@@ -194,6 +205,12 @@ fn twenty_leaders_die_and_registers_and_lists_are_linearizable() {
             for _ in 0..LEADERS_KILLED {
                 load.wait_for_writes(random.random_range(20..200))?;
                 let leader = cluster.wait_for_leader()?;
+                let asked = random
+                    .random_bool(SAVES_AT_KILLS)
+                    .then(|| snapshot(cluster, leader));
+                let _asked = asked.transpose()?;
+                // Until there are so few writes more that the programs save themselves, or soon will.
+                load.wait_for_writes(random.random_range(0..60))?;
                 cluster.kill(leader)?;
                 cluster.wait_for_leader_other_than(leader)?;
                 load.wait_for_writes(random.random_range(20..200))?;
@@ -204,8 +221,39 @@ fn twenty_leaders_die_and_registers_and_lists_are_linearizable() {
                     wait_for_redis(cluster, &[leader])?;
                 }
             }
-            cluster.wait_for_leader()?;
+            let leader = cluster.wait_for_leader()?;
+            let saved = cluster.status(leader)?.snapshot_index;
+            ensure!(saved > 0, "void: no program has saved itself");
             load.wait_for_writes(100)
+        })
+    });
+}
+
+/// What a leader says when the log holds the clients of another replica to be gone.
+const GIVEN_UP: &str = "not heard for long: its clients' connections end";
+
+#[test]
+fn leaders_are_cut_off_and_registers_and_lists_are_linearizable() {
+    run_started(three(&REDIS), |cluster| {
+        judge_while(cluster, ("cuts", 24), |cluster, load, _| {
+            // First for so short that its clients keep their connections.
+            for is_given_up in [false, true] {
+                load.wait_for_writes(200)?;
+                let leader = cluster.wait_for_leader()?;
+                cluster.network().isolate(leader)?;
+                let next = cluster.wait_for_leader_other_than(leader)?;
+                load.wait_for_writes(200)?;
+                cluster.wait_for("clients to be given up", || {
+                    Ok(!is_given_up || cluster.log(next).contains(GIVEN_UP))
+                })?;
+                cluster.network().heal()?;
+                cluster.wait_for_ready(&[0, 1, 2])?;
+            }
+            cluster.wait_for("clients of who was away to be cut", || {
+                let cut = |id| cluster.counter(id, "served_connections_cut_with_gateway");
+                Ok((0..3).map(cut).sum::<Result<u64>>()? > 0)
+            })?;
+            load.wait_for_writes(200)
         })
     });
 }
