@@ -336,12 +336,37 @@ fn whether_a_program_can_be_served_is_said_without_a_cluster() {
         "{said}"
     );
     assert!(said.contains("it saves itself upon signal 15"), "{said}");
-    for (command, why) in [("true", "has ended"), ("nosuchprogram", "option COMMAND")] {
-        let fits = run(&["run", "--check", "--", command]);
+    let place = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let one_visitor = file(
+        "one.py",
+        "import socket\nsocket.create_server(('', 7777)).accept()\n",
+    );
+    let workers = file(
+        "nginx.conf",
+        "daemon off; pid nginx.pid; error_log stderr; events { } http { access_log off; \
+         client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; \
+         scgi_temp_path scgi; server { listen 7777; } }",
+    );
+    for (command, why) in [
+        (&["true"][..], "has ended"),
+        (&["nosuchprogram"], "option COMMAND"),
+        (&["redis-server", "--io-threads", "4"], "`io-threads 1`"),
+        (
+            &["/usr/bin/python3", &one_visitor],
+            "when a client connected, or went",
+        ),
+        (&["nginx", "-p", "./", "-c", &workers], "and no child of it"),
+    ] {
+        let fits = run(&[&["run", "--check", "--"], command].concat());
         let said = String::from_utf8_lossy(&fits.stderr);
         assert!(
             !fits.status.success() && said.contains(why),
-            "{command}: {said}"
+            "{command:?}: {said}"
         );
     }
 }
@@ -377,7 +402,8 @@ fn what_cannot_be_served_is_refused_before_there_is_a_folder() {
 fn a_program_that_is_saved_by_command_is_tried_with_that() {
     let place = tempfile::tempdir().unwrap();
     let script = place.path().join("server.py");
-    let text = "import socket\nopen('state', 'a').write('x')\ns = socket.create_server(('', 7777))\ns.accept()\n";
+    let text = "import socket\nopen('state', 'a').write('x')\ns = socket.create_server(('', 7777))\n\
+                while True: s.accept()\n";
     std::fs::write(&script, text).unwrap();
     let check = |snapshot: &str, restore: &str, timeout_s: &str| {
         let commands = ["--snapshot-command", snapshot, "--restore-command", restore];

@@ -283,7 +283,13 @@ fn check_file(served: &mut ServedOptions) -> anyhow::Result<()> {
         return Err(refused).context("option COMMAND");
     }
     *file = found;
-    Ok(())
+    match profiles::unfit(&served.command) {
+        Some(allowed) => {
+            let refused = Refused::flag("COMMAND", "several `io-threads`", allowed);
+            Err(refused).context("option COMMAND")
+        }
+        None => Ok(()),
+    }
 }
 
 /// What is to be started, by a name to be looked for in `path` or else from this process's folder; its file.

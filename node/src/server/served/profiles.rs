@@ -2,6 +2,7 @@
 //! whether several threads serve.
 use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::Path;
 
 /// What is known of one.
@@ -49,6 +50,40 @@ pub fn profile_of(file: &OsStr) -> Profile {
     }
 }
 
+/// Why it is not served as it is told to run, if that is known.
+#[must_use]
+pub fn unfit(command: &[OsString]) -> Option<&'static str> {
+    let (file, arguments) = command.split_first()?;
+    let name = Path::new(file).file_name().and_then(OsStr::to_str);
+    if !matches!(name, Some("redis-server" | "valkey-server")) {
+        return None;
+    }
+    let words = arguments.iter().filter_map(|it| it.to_str());
+    let words: Vec<&str> = words.collect();
+    let is_told = words
+        .windows(2)
+        .any(|pair| pair[0].eq_ignore_ascii_case("--io-threads") && is_several(pair[1]));
+    let file = words.first().filter(|it| !it.starts_with("--"));
+    let text = file.and_then(|file| fs::read_to_string(file).ok());
+    let is_written = text.is_some_and(|text| {
+        let mut lines = text.lines().map(str::split_whitespace);
+        lines.any(|mut line| {
+            let is_meant = line
+                .next()
+                .is_some_and(|it| it.eq_ignore_ascii_case("io-threads"));
+            is_meant && line.next().is_some_and(is_several)
+        })
+    });
+    (is_told || is_written).then_some(
+        "`io-threads 1`: several threads would speak with clients, and wait for each other by what the log does not \
+         order, which --serial does not serve either",
+    )
+}
+
+fn is_several(count: &str) -> bool {
+    count.parse::<u32>().is_ok_and(|count| count > 1)
+}
+
 /// Signals that can be asked for, by the names without `SIG`.
 pub const SAVE_SIGNALS: [(&str, Signal); 6] = [
     ("TERM", Signal::TERM),
@@ -63,4 +98,40 @@ pub const SAVE_SIGNALS: [(&str, Signal); 6] = [
 #[must_use]
 pub fn number_of(signal: Signal) -> u8 {
     u8::try_from(signal.as_raw()).expect("less than 65")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redis_with_threads_for_its_clients_is_refused_wherever_it_is_told_so() {
+        let unfit = |words: &[&str]| {
+            let command: Vec<OsString> = words.iter().map(Into::into).collect();
+            unfit(&command).is_some()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let several = file("several", "port 1\n  io-threads 4\n");
+        let one = file(
+            "one",
+            "# io-threads 4\nio-threads 1\nio-threads-do-reads yes\n",
+        );
+        assert!(unfit(&["redis-server", "--io-threads", "4"]));
+        assert!(unfit(&["/usr/bin/redis-server", &several, "--port", "1"]));
+        for fits in [
+            &["redis-server", "--io-threads", "1"][..],
+            &["redis-server", &one],
+            &["redis-server", "nosuchfile"],
+            &["redis-server"],
+            &["other", "--io-threads", "4"],
+            &[],
+        ] {
+            assert!(!unfit(fits), "{fits:?}");
+        }
+    }
 }

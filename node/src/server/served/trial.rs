@@ -1,4 +1,5 @@
-//! A program is tried without a cluster: whether it starts, where it listens, and whether it saves itself.
+//! A program is tried without a cluster: whether it starts, where it listens, whether a client can connect,
+//! and whether it saves itself.
 use super::check_file;
 use super::commands::Commands;
 use super::program::STEP_NS;
@@ -6,9 +7,11 @@ use super::saved::has_saved;
 use crate::options::ServedOptions;
 use anyhow::{Context as _, ensure};
 use quorumwire_interpose::{Program, Rings, Said, Sizes, Start, Started};
+use quorumwire_replay::TurnEvent;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,8 +22,13 @@ const LISTENS_WITHIN: Duration = Duration::from_mins(2);
 const SAYS_AFTER: Duration = Duration::from_secs(10);
 /// How long it has to save itself.
 const SAVES_WITHIN: Duration = Duration::from_secs(20);
+/// For how long its process may sleep without seeing that a client has connected, or has gone.
+const SLEEPS_FOR: Duration = Duration::from_secs(3);
 /// How long it is watched once it listens.
 const WATCHED_FOR: Duration = Duration::from_millis(200);
+/// The client's connection, and where it comes from.
+const VISITOR: u64 = 1;
+const VISITOR_PORT: u16 = 50_000;
 /// From turn to turn.
 const TURN: Duration = Duration::from_millis(10);
 
@@ -53,8 +61,10 @@ impl Drop for Trial<'_> {
     }
 }
 
-/// Looks at its file, starts it in a folder of its own, which is removed, and gives it turns without clients.
-/// One that saves itself does so and begins anew from that. It is killed when `is_over` becomes true.
+/// Looks at its file, starts it in a folder of its own, which is removed, and gives it turns. A client
+/// connects to the first port at which it listens, says nothing, and goes: what must not serve clients is
+/// found before the log has one that ends all replicas. A program that saves itself does so and begins anew
+/// from that. It is killed when `is_over` becomes true.
 pub fn try_program(served: &ServedOptions, is_over: &AtomicBool) -> anyhow::Result<Tried> {
     let mut served = served.clone();
     check_file(&mut served)?;
@@ -65,6 +75,9 @@ pub fn try_program(served: &ServedOptions, is_over: &AtomicBool) -> anyhow::Resu
     program.is_serial = served.serial_turn_max.is_some();
     let mut trial = Trial::start(&program, is_over)?;
     let tried = trial.until_it_listens()?;
+    if let Some(at) = tried.listens.first() {
+        trial.visit(*at)?;
+    }
     if served.how_to_save().is_some() {
         match (&served.save_commands, served.save_signal) {
             (Some(commands), _) => {
@@ -125,14 +138,76 @@ impl<'a> Trial<'a> {
         Ok(self.wall_ns + u64::try_from(self.begun.elapsed().as_nanos())?)
     }
 
-    /// Gives it a turn, if it has taken those before.
-    fn give_turn(&mut self) -> anyhow::Result<()> {
+    /// A moment later, whether it is not refused.
+    fn look(&self) -> anyhow::Result<()> {
         thread::sleep(TURN);
         ensure!(!self.is_over.load(Relaxed), "nobody needs to know any more");
-        let name = self.program.file.to_string_lossy();
-        if let Some(why) = self.rings.refusal() {
-            anyhow::bail!("{name} cannot be served: {why}");
+        match self.rings.refusal() {
+            Some(why) => anyhow::bail!("{} cannot be served: {why}", self.name()),
+            None => Ok(()),
         }
+    }
+
+    /// A client connects there and goes.
+    fn visit(&mut self, at: SocketAddr) -> anyhow::Result<()> {
+        let ip = match at.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+        };
+        let accept = TurnEvent::Accept {
+            connection: VISITOR,
+            peer: SocketAddr::new(ip, VISITOR_PORT),
+            own: SocketAddr::new(ip, at.port()),
+        };
+        let reset = TurnEvent::Reset {
+            connection: VISITOR,
+        };
+        for event in [accept, reset] {
+            let (mut is_given, mut works) = (false, (None, Instant::now()));
+            while !(is_given && self.rings.turn_done() == self.turn) {
+                if !is_given && self.rings.has_room() {
+                    self.turn += 1;
+                    let now = self.now_ns()?;
+                    is_given = self.rings.give(self.turn, now, now, &[event]);
+                }
+                self.look()?;
+                while self.rings.take()?.is_some() {}
+                if let Some(status) = self.started.child.try_wait()? {
+                    anyhow::bail!(
+                        "{} has ended ({status}) when a client connected, or went",
+                        self.name()
+                    );
+                }
+                let worked = self.worked();
+                if worked.is_none() || worked != works.0 {
+                    works = (worked, Instant::now());
+                }
+                ensure!(
+                    works.1.elapsed() < SLEEPS_FOR,
+                    "{} does not see that a client has connected, or has gone: its process sleeps. The process that \
+                     is started must serve clients, and no child of it (nginx: `master_process off`)",
+                    self.name()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// How much its process has computed, if it sleeps now.
+    fn worked(&self) -> Option<u64> {
+        let path = format!("/proc/{}/stat", self.started.child.id());
+        let text = fs::read_to_string(path).ok()?;
+        // The name, which is in parentheses, may have spaces. The state stands behind it.
+        let (_, behind) = text.rsplit_once(") ")?;
+        let words: Vec<&str> = behind.split(' ').collect();
+        let ticks = |number: usize| words.get(number)?.parse::<u64>().ok();
+        (words.first() == Some(&"S")).then_some(ticks(11)? + ticks(12)?)
+    }
+
+    /// Gives it a turn, if it has taken those before.
+    fn give_turn(&mut self) -> anyhow::Result<()> {
+        self.look()?;
         if self.rings.has_room() {
             self.turn += 1;
             let now = self.now_ns()?;
@@ -150,7 +225,8 @@ impl<'a> Trial<'a> {
             let name = self.program.file.to_string_lossy();
             if let Some(status) = self.started.child.try_wait()? {
                 anyhow::bail!(
-                    "{name} has ended ({status}), before anybody has asked it for something"
+                    "{name} has ended ({status}), before anybody has asked it for something. If it goes into the \
+                     background, tell it to stay: only the process that is started is served"
                 );
             }
             while let Some((_, said)) = self.rings.take()? {
