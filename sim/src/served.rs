@@ -13,11 +13,11 @@ use crate::random::{Random, mix};
 use crate::state::{ServedReplay, State, served_command};
 use crate::world::World;
 use quorumwire_control::Now;
-use quorumwire_group::{AnswerKind, ForwardKind, SubmitOutcome};
+use quorumwire_group::{AnswerKind, ForwardKind, Peers, SubmitOutcome};
 use quorumwire_interfaces::Executed;
 use quorumwire_replay::{
-    Answer, Around, Asked, Become, Done, Gateway, Input, Keeper, Keeping, Reporter, Voter,
-    WhyGateway, Wish,
+    Answer, Around, Asked, Become, Done, Gateway, Input, Keeper, Keeping, Reporter, WhyGateway,
+    Wish,
 };
 use quorumwire_wire::{MemberRole, Membership};
 use std::collections::BTreeMap;
@@ -219,17 +219,23 @@ const fn nobody_around(now: Now) -> Around<'static> {
     }
 }
 
-fn voters_of(membership: &Membership, is_heard: impl Fn(u16) -> bool) -> Vec<Voter> {
+fn voters_of(membership: &Membership) -> Vec<Reporter> {
     let voters = membership.members.iter();
     let voters = voters.filter(|it| it.role == MemberRole::Voter);
-    let voters = voters.map(|it| Voter {
-        reporter: Reporter {
-            replica: it.id.0,
-            life: it.incarnation.0,
-        },
-        is_heard: is_heard(it.id.0),
+    let voters = voters.map(|it| Reporter {
+        replica: it.id.0,
+        life: it.incarnation.0,
     });
     voters.collect()
+}
+
+/// Those that are connected, likewise.
+fn connected_of(peers: &Peers) -> Vec<Reporter> {
+    let connected = peers.connected.values().map(|it| Reporter {
+        replica: it.peer.id.0,
+        life: it.peer.incarnation.0,
+    });
+    connected.collect()
 }
 
 impl World {
@@ -259,14 +265,14 @@ impl World {
         let mut wishes = Vec::new();
         let limit = self.plan.settings.snapshot_log_bytes;
         let it = &mut self.machines[machine];
-        let (own, clock) = (it.peer.id.0, it.clock(self.now));
+        let clock = it.clock(self.now);
         let Some(process) = &mut it.process else {
             return wishes;
         };
         let group = &mut process.group;
-        let connected: Vec<u16> = group.peers.connected.keys().map(|id| id.0).collect();
+        let connected = connected_of(&group.peers);
         let membership = group.replica.membership();
-        let voters = voters_of(membership, |id| id == own || connected.contains(&id));
+        let voters = voters_of(membership);
         let committed = group.replica.commit_index().0;
         let around = Around {
             leads: group.leads(),

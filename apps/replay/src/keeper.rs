@@ -5,7 +5,7 @@ use crate::batches::Batches;
 use crate::command::{Command, Gateway};
 use crate::comparison::Comparison;
 use crate::mutants::mutant;
-use crate::outputs::Voter;
+use crate::outputs::{Reporter, Voter};
 use crate::state::{Answer, Program, Replay};
 use quorumwire_interfaces::Application as _;
 use std::collections::BTreeMap;
@@ -129,11 +129,20 @@ pub struct Around<'a> {
     /// So many members.
     pub members: u16,
     /// Those that vote. Asked for with [`Input::Keep`] only, as the next.
-    pub voters: &'a [Voter],
-    /// Replicas that are connected.
-    pub connected: &'a [u16],
+    pub voters: &'a [Reporter],
+    /// Replicas that are connected, in the lives in which they are.
+    pub connected: &'a [Reporter],
     /// Somebody waits for a backup.
     pub is_backup_wanted: bool,
+}
+
+impl Around<'_> {
+    /// Whether this voter is connected. One that is in another life is none yet, and nobody can count on it.
+    fn hears(&self, voter: Reporter) -> bool {
+        let is_any = mutant("heard-in-another-life");
+        let mut connected = self.connected.iter();
+        connected.any(|it| *it == voter || is_any && it.replica == voter.replica)
+    }
 }
 
 /// How a program is kept.
@@ -241,8 +250,8 @@ impl Keeper {
         }
         self.keep_cut(replay, around, wishes);
         self.compare_outputs(replay, around, wishes);
-        for id in around.connected {
-            self.heard.insert(*id, around.now);
+        for it in around.connected {
+            self.heard.insert(it.replica, around.now);
         }
         if replay.has_begun() && !self.has_passed {
             self.has_passed = true; // another leader has tried it
@@ -374,9 +383,13 @@ impl Keeper {
         let comparison = &mut self.comparison;
         comparison.see(outputs.undecided(reporter), around.now);
         let is_overdue = |place| comparison.is_overdue(place, around.now);
-        if let Some(verdict) = outputs.next_verdict((reporter, around.voters), is_overdue) {
+        let voters = around.voters.iter().map(|it| Voter {
+            reporter: *it,
+            is_heard: *it == reporter || around.hears(*it),
+        });
+        let voters: Vec<_> = voters.collect();
+        if let Some(verdict) = outputs.next_verdict((reporter, &voters), is_overdue) {
             self.judges = true;
-            let voters = around.voters.to_vec();
             submit(
                 wishes,
                 Asked::Verdict,

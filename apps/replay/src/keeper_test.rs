@@ -11,8 +11,12 @@ struct Kept {
     one: One,
     now: Duration,
     leads: bool,
-    connected: Vec<u16>,
+    connected: Vec<Reporter>,
     is_backup_wanted: bool,
+}
+
+const fn of(replica: u16) -> Reporter {
+    Reporter { replica, life: 7 }
 }
 
 const NEXT: Gateway = Gateway { number: 70, ..ONE };
@@ -28,16 +32,13 @@ impl Kept {
             one,
             now: Duration::from_secs(100),
             leads: false,
-            connected: vec![1, 2],
+            connected: vec![of(1), of(2)],
             is_backup_wanted: false,
         }
     }
 
     fn step(&mut self, input: Input) -> Vec<Wish> {
-        let voters = [0, 1, 2].map(|replica| Voter {
-            reporter: Reporter { replica, life: 7 },
-            is_heard: true,
-        });
+        let voters = [0, 1, 2].map(of);
         let around = Around {
             now: self.now,
             leads: self.leads,
@@ -132,7 +133,7 @@ fn clients_of_who_is_not_heard_for_long_go() {
         kept.one.batch(gateway, 1, &[]);
     }
     assert!(kept.keep().is_empty());
-    kept.connected = vec![2];
+    kept.connected = vec![of(2)];
     kept.now += GATEWAY_SILENCE.saturating_sub(Duration::from_millis(1));
     assert!(kept.keep().is_empty());
     kept.now += Duration::from_millis(1);
@@ -182,13 +183,10 @@ fn a_cut_is_asked_for_once_and_a_snapshot_taken_of_it() {
     assert_eq!(kept.carry_out(&wishes), Asked::Cut);
 }
 
-#[test]
-fn a_leader_judges_what_differs_and_again_if_that_did_not_reach_the_log() {
+/// A keeper where the program of replica 1 has said something else than the others.
+fn disputed() -> Kept {
     let mut kept = Kept::of(One::begun());
-    kept.one.replay.reporter = Some(Reporter {
-        replica: 0,
-        life: 7,
-    });
+    kept.one.replay.reporter = Some(of(0));
     kept.keep();
     for (replica, sum) in [(0, 1), (1, 9), (2, 1)] {
         let window = crate::Window {
@@ -199,11 +197,36 @@ fn a_leader_judges_what_differs_and_again_if_that_did_not_reach_the_log() {
             sum,
         };
         kept.one.apply(&Command::Outputs {
-            reporter: Reporter { replica, life: 7 },
+            reporter: of(replica),
             members: 3,
             windows: vec![window],
         });
     }
+    kept
+}
+
+/// The third voter has lost its memory: it is connected, and is none until it is voted in again.
+pub fn who_is_connected_in_another_life_is_not_counted_on() {
+    let mut kept = disputed();
+    kept.leads = true;
+    kept.connected[1].life = 8;
+    let wishes = kept.keep();
+    kept.carry_out(&wishes);
+    let outputs = kept.one.replay.outputs();
+    assert_eq!(
+        (outputs.counts().outvoted, outputs.counts().undecided),
+        (0, 1)
+    );
+}
+
+#[test]
+fn nobody_is_outvoted_while_another_voter_has_lost_its_memory() {
+    who_is_connected_in_another_life_is_not_counted_on();
+}
+
+#[test]
+fn a_leader_judges_what_differs_and_again_if_that_did_not_reach_the_log() {
+    let mut kept = disputed();
     assert!(kept.keep().is_empty(), "it is the leader's to say");
     kept.leads = true;
     let wishes = kept.keep();

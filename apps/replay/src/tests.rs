@@ -575,10 +575,10 @@ fn commands_are_read_as_they_were_written_and_no_others() {
 #[cfg(feature = "mutants")]
 #[test]
 fn mutants() {
-    use crate::keeper::tests::who_has_nothing_to_say_learns_that_its_gateway_is_gone;
+    use crate::keeper::tests as keeper;
     use crate::outputs::tests as outputs;
     type Test = (&'static str, &'static str, fn());
-    let each: [Test; 6] = [
+    let each: [Test; 7] = [
         (
             "batch-carried-out-again",
             "a_batch_is_carried_out_once_and_in_order",
@@ -595,6 +595,11 @@ fn mutants() {
             a_first_batch_that_comes_again_behind_its_gateways_end_is_not_carried_out,
         ),
         (
+            "heard-in-another-life",
+            "nobody_is_outvoted_while_another_voter_has_lost_its_memory",
+            keeper::who_is_connected_in_another_life_is_not_counted_on,
+        ),
+        (
             "outvoted-beyond-a-majority",
             "who_cannot_be_spared_is_not_outvoted",
             outputs::nobody_is_outvoted_without_whom_the_others_cannot_go_on,
@@ -602,7 +607,7 @@ fn mutants() {
         (
             "silent-clients-stay",
             "clients_that_have_nothing_to_say_learn_that_they_are_gone",
-            who_has_nothing_to_say_learns_that_its_gateway_is_gone,
+            keeper::who_has_nothing_to_say_learns_that_its_gateway_is_gone,
         ),
         (
             "verdict-not-looked-at-again",

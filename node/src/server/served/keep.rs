@@ -8,9 +8,9 @@ use crate::server::clock;
 use crate::server::origin::Origin;
 use crate::server::route_outcome::RouteOutcome;
 use anyhow::Context as _;
-use quorumwire_group as group;
+use quorumwire_group::{self as group, Peers};
 use quorumwire_interfaces::Executed;
-use quorumwire_replay::{Answer, Around, Asked, Become, Input, Reporter, Voter, WhyGateway, Wish};
+use quorumwire_replay::{Answer, Around, Asked, Become, Input, Reporter, WhyGateway, Wish};
 use quorumwire_wire::{MemberRole, Membership};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -29,17 +29,23 @@ impl Drop for RunningTrial {
 }
 
 /// Those whose word counts, by their present lives.
-fn voters_of(membership: &Membership, is_heard: impl Fn(u16) -> bool) -> Vec<Voter> {
+fn voters_of(membership: &Membership) -> Vec<Reporter> {
     let voters = membership.members.iter();
     let voters = voters.filter(|it| it.role == MemberRole::Voter);
-    let voters = voters.map(|it| Voter {
-        reporter: Reporter {
-            replica: it.id.0,
-            life: it.incarnation.0,
-        },
-        is_heard: is_heard(it.id.0),
+    let voters = voters.map(|it| Reporter {
+        replica: it.id.0,
+        life: it.incarnation.0,
     });
     voters.collect()
+}
+
+/// Those that are connected, likewise.
+fn connected_of(peers: &Peers) -> Vec<Reporter> {
+    let connected = peers.connected.values().map(|it| Reporter {
+        replica: it.peer.id.0,
+        life: it.peer.incarnation.0,
+    });
+    connected.collect()
 }
 
 impl Server {
@@ -55,7 +61,6 @@ impl Server {
     fn wishes_upon(&mut self, input: Input) -> Vec<Wish> {
         let mut wishes = Vec::new();
         let group = &mut self.core.group;
-        let own = self.options.id.0;
         let membership = group.replica.membership();
         let committed = group.replica.commit_index().0;
         let mut around = Around {
@@ -71,8 +76,8 @@ impl Server {
         let (mut voters, mut connected) = (Vec::new(), Vec::new());
         if matches!(input, Input::Keep) {
             // Nothing else asks for these.
-            connected.extend(group.peers.connected.keys().map(|id| id.0));
-            voters = voters_of(membership, |id| id == own || connected.contains(&id));
+            connected = connected_of(&group.peers);
+            voters = voters_of(membership);
         }
         (around.voters, around.connected) = (&voters, &connected);
         if let Some(keeper) = &mut self.core.service.keeper {
