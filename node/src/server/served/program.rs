@@ -1,5 +1,6 @@
 //! The served program of this replica: a process, and the rings between it and the log.
 use super::commands::{Commands, unpack};
+use super::fills::Fills;
 use super::saved::{SavedFolder, empty, has_saved};
 use crate::options::{BY_COMMAND, ServedOptions};
 use anyhow::Context as _;
@@ -9,6 +10,7 @@ use quorumwire_replay::{self as replay, Beginning, Checker, Turn, TurnEvent, Unc
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -36,6 +38,7 @@ pub struct Serving {
     last: Given,
     /// What it says, to be compared.
     pub checker: Checker,
+    fills: Arc<Fills>,
     /// Why there is none although there should be.
     failed: Option<anyhow::Error>,
 }
@@ -115,6 +118,7 @@ impl Serving {
                 !options.unchecked_output,
                 Unchecked::new(options.unchecked_commands),
             ),
+            fills: Arc::default(),
             failed: None,
         })
     }
@@ -418,15 +422,18 @@ impl replay::Program for Serving {
         self.running = None; // it is killed
         self.checker.begin(turn);
         let folder = self.program.folder.clone();
+        let (fills, number) = (Arc::clone(&self.fills), self.fills.begin());
         let begun = if let Some(saved) = saved.cloned() {
             let commands = self.commands.clone();
-            let unpacked = move || unpack(&saved, &folder, commands.as_ref());
+            let unpacked =
+                move || fills.fill(number, || unpack(&saved, &folder, commands.as_ref()));
             elsewhere("unpack-program", unpacked).map(|result| {
                 self.meanwhile = Some(Meanwhile::Unpacks(result, start));
             })
         } else {
             // At once: turns may stand behind it in the same entry of the log.
-            empty(&folder)
+            fills
+                .fill(number, || empty(&folder))
                 .and_then(|()| self.start(&start))
                 .map(|running| {
                     self.running = Some(running);
