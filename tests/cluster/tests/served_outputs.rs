@@ -139,7 +139,7 @@ fn is_quarantined(cluster: &mut Cluster<'_>, odd: u16, others: [u16; 2]) -> Resu
         difference.replica == odd && difference.quarantined && difference.incarnation == before,
         "{difference:?}"
     );
-    // The window is one of the connection that asked: the `+OK`s in front of it are no reason for another one.
+    // The window is one of the connection that asked: the `+OK`s in front of it are no reason for another.
     // Which one it is, hangs on whose reports were there first.
     let first = difference.first_byte;
     ensure!(
