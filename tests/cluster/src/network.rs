@@ -310,7 +310,8 @@ impl Network {
             switch,
             &format!("link set {port} master br0\nlink set {port} up\n"),
         )?;
-        let up = "link set lo up\nlink set eth0 up\n".to_owned();
+        // No address comes by itself a moment later: a browser breaks off what it loads when one does.
+        let up = "link set lo up\nlink set eth0 addrgenmode none\nlink set eth0 up\n".to_owned();
         ip_in(&namespace, &(up + &self.addresses(machine, "eth0")))
     }
 
