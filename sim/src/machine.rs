@@ -347,6 +347,13 @@ impl Machine {
         self.run < self.older_runs
     }
 
+    /// Whether a program is served here.
+    #[must_use]
+    pub fn serves_program(&self) -> bool {
+        let process = self.process.as_ref();
+        process.is_some_and(|it| it.served.is_some())
+    }
+
     /// A life that was never lived.
     fn next_life(&mut self, settings: &Settings) -> Incarnation {
         self.lives += 1;
