@@ -99,22 +99,27 @@ class Quorumwire:
                 return next(replica["pid"] for replica in replicas if replica["id"] == leader)
         return None
 
-    def cluster(self, started):
-        replicas, leader = started["replicas"], started["leader"]
-        leading = [replica for replica in replicas if replica["id"] == leader]
+    def replicas_of(self, started):
+        """What `dev` says of all, and of the leader."""
+        replicas = started["replicas"]
+        leading = [replica for replica in replicas if replica["id"] == started["leader"]]
         if len(replicas) != self.replicas or len(leading) != 1:
             raise Failed(f"{self.name}: unexpected answer of dev: {started}")
+        return replicas, leading[0]
+
+    def cluster(self, started):
+        (replicas, leading), leader = self.replicas_of(started), started["leader"]
         if self.dead:
             follower = next(replica for replica in replicas if replica["id"] != leader)
             os.kill(follower["pid"], signal.SIGKILL)
             replicas.remove(follower)
         servers = [Server(replica["pid"], replica["id"] == leader) for replica in replicas]
-        load = Load(self.binary, leading[0][self.protocol], "--protocol", self.protocol)
+        load = Load(self.binary, leading[self.protocol], "--protocol", self.protocol)
         everywhere = Load(self.binary, ",".join(replica[self.protocol] for replica in replicas), "--protocol", self.protocol)
         return Cluster(
             servers,
             load.of_workload,
-            leading[0]["redis"] if self.protocol == "redis" and PIPELINED in self.workloads and not self.dead else None,
+            leading["redis"] if self.protocol == "redis" and PIPELINED in self.workloads and not self.dead else None,
             # With one of three dead nobody is left who could take over.
             survive_command=None if self.dead else everywhere.surviving,
             load_with=load.with_more,

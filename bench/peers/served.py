@@ -3,7 +3,7 @@ import shutil
 
 from load import Cluster, Server
 from peers.quorumwire import Load, Quorumwire
-from processes import Failed, free_ports
+from processes import free_ports
 from replica import PROGRAMS, children_of
 
 
@@ -30,12 +30,9 @@ class Served(Quorumwire):
         return [*(super().of_servers() or ["--"]), "--", self.program, *self.arguments, str(port)]
 
     def cluster(self, started):
-        replicas, leader = started["replicas"], started["leader"]
-        leading = [replica for replica in replicas if replica["id"] == leader]
-        if len(replicas) != self.replicas or len(leading) != 1:
-            raise Failed(f"{self.name}: unexpected answer of dev: {started}")
-        servers = [Server(replica["pid"], replica["id"] == leader) for replica in replicas]
+        replicas, leading = self.replicas_of(started)
+        servers = [Server(replica["pid"], replica is leading) for replica in replicas]
         servers += [Server(child, server.leads, is_program=True) for server in servers for child in children_of(server.pid)]
-        load = Load(self.binary, leading[0]["server"], "--protocol", self.protocol)
+        load = Load(self.binary, leading["server"], "--protocol", self.protocol)
         return Cluster(servers, load.of_workload, load_with=load.with_more)
 

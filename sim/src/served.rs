@@ -13,13 +13,12 @@ use crate::random::{Random, mix};
 use crate::state::{ServedReplay, State, served_command};
 use crate::world::World;
 use quorumwire_control::Now;
-use quorumwire_group::{AnswerKind, ForwardKind, Peers, SubmitOutcome};
+use quorumwire_group::{AnswerKind, ForwardKind, SubmitOutcome};
 use quorumwire_interfaces::Executed;
 use quorumwire_replay::{
     Answer, Around, Asked, Become, Done, Gateway, Input, Keeper, Keeping, Reporter, WhyGateway,
     Wish,
 };
-use quorumwire_wire::{MemberRole, Membership};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -169,7 +168,7 @@ fn drawn(settings: &Settings, (replica, run, number): (u16, u32, u64)) -> u64 {
 impl Machine {
     /// Its process begins with the program of its state.
     pub fn begin_served(&mut self, settings: &Settings) {
-        let (replica, run, life) = (self.peer.id.0, self.run, self.peer.incarnation.0);
+        let (peer, run) = (self.peer, self.run);
         let Some(process) = &mut self.process else {
             return;
         };
@@ -177,8 +176,8 @@ impl Machine {
             return;
         }
         let gateway = Gateway {
-            replica,
-            number: drawn(settings, (replica, run, 0)),
+            replica: peer.id.0,
+            number: drawn(settings, (peer.id.0, run, 0)),
         };
         let keeping = Keeping {
             save_signal: Some(15),
@@ -195,7 +194,7 @@ impl Machine {
         let state = process.group.store.inner_mut();
         let replay = state.served.get_or_insert_default();
         replay.program = Some(ModelProgram::default());
-        replay.reporter = Some(Reporter { replica, life });
+        replay.reporter = Some(Reporter::of(peer.id, peer.incarnation));
         replay.go_on();
         let around = nobody_around(process.group.now);
         let replay = process.group.store.inner_mut().served.as_mut();
@@ -217,25 +216,6 @@ const fn nobody_around(now: Now) -> Around<'static> {
         connected: &[],
         is_backup_wanted: false,
     }
-}
-
-fn voters_of(membership: &Membership) -> Vec<Reporter> {
-    let voters = membership.members.iter();
-    let voters = voters.filter(|it| it.role == MemberRole::Voter);
-    let voters = voters.map(|it| Reporter {
-        replica: it.id.0,
-        life: it.incarnation.0,
-    });
-    voters.collect()
-}
-
-/// Those that are connected, likewise.
-fn connected_of(peers: &Peers) -> Vec<Reporter> {
-    let connected = peers.connected.values().map(|it| Reporter {
-        replica: it.peer.id.0,
-        life: it.peer.incarnation.0,
-    });
-    connected.collect()
 }
 
 impl World {
@@ -270,9 +250,15 @@ impl World {
             return wishes;
         };
         let group = &mut process.group;
-        let connected = connected_of(&group.peers);
+        let peers = group.peers.connected.values().map(|it| it.peer);
+        let connected: Vec<_> = peers
+            .map(|it| Reporter::of(it.id, it.incarnation))
+            .collect();
         let membership = group.replica.membership();
-        let voters = voters_of(membership);
+        let members = membership.voters();
+        let voters: Vec<_> = members
+            .map(|it| Reporter::of(it.id, it.incarnation))
+            .collect();
         let committed = group.replica.commit_index().0;
         let around = Around {
             leads: group.leads(),

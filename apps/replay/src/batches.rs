@@ -1,10 +1,10 @@
 //! What the clients of this replica have done, on its way into the log: batches in order, each until it is
 //! known to be carried out. One that went astray, as with a leader that is gone, is sent again, and all
 //! behind it.
-use crate::command::{Command, EVENTS_MAX, Event, Gateway};
+use crate::command::{Command, Done, EVENTS_MAX, Event, Gateway};
 use crate::state::Answer;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 /// Batches on their way at once; meanwhile what clients send gathers.
@@ -20,32 +20,6 @@ const BATCH_BYTES_OF_DATAGRAMS_OF_ONE: usize = BATCH_BYTES_OF_DATAGRAMS / 2;
 /// It may be in the log already, and stands there twice then.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-
-/// What a client has done, kept until it is on its way.
-#[derive(Debug)]
-#[allow(missing_docs)] // as in `Event`
-pub enum Done {
-    Accept {
-        client: u32,
-        peer: SocketAddr,
-        own: SocketAddr,
-    },
-    Data {
-        client: u32,
-        bytes: Vec<u8>,
-    },
-    End {
-        client: u32,
-    },
-    Reset {
-        client: u32,
-    },
-    Datagram {
-        peer: SocketAddr,
-        own: SocketAddr,
-        bytes: Vec<u8>,
-    },
-}
 
 /// Who shares room with others. Whoever has one address can send datagrams from all its ports, and in IPv6
 /// has 2^64 addresses.
@@ -360,6 +334,7 @@ impl Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::SocketAddr;
 
     const GATEWAY: Gateway = Gateway {
         replica: 1,

@@ -59,9 +59,10 @@ pub enum Command<'a> {
     },
 }
 
-/// What one client has done. `client` is a number that its gateway gives to no other one.
+/// What one client has done, with bytes that are kept or lent. `client` is a number that its gateway gives to
+/// no other one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Event<'a> {
+pub enum EventWith<Bytes> {
     /// It has connected.
     Accept {
         /// Who.
@@ -76,7 +77,7 @@ pub enum Event<'a> {
         /// Who.
         client: u32,
         /// What.
-        bytes: &'a [u8],
+        bytes: Bytes,
     },
     /// It sends no more.
     End {
@@ -95,9 +96,14 @@ pub enum Event<'a> {
         /// To where.
         own: SocketAddr,
         /// What.
-        bytes: &'a [u8],
+        bytes: Bytes,
     },
 }
+
+/// As it stands in a command.
+pub type Event<'a> = EventWith<&'a [u8]>;
+/// Kept until it is on its way.
+pub type Done = EventWith<Vec<u8>>;
 
 /// Most events of a batch.
 pub const EVENTS_MAX: usize = 1024;

@@ -20,9 +20,9 @@ mod state;
 mod tests;
 mod unchecked;
 
-pub use batches::{Batches, Done, NoRoom};
+pub use batches::{Batches, NoRoom};
 pub use checker::{Checker, CheckerCounters};
-pub use command::{Command, EVENTS_MAX, Event, Gateway, Malformed};
+pub use command::{Command, Done, EVENTS_MAX, Event, EventWith, Gateway, Malformed};
 pub use keeper::{Around, Asked, Become, Input, Keeper, Keeping, WhyGateway, Wish};
 pub use outputs::{
     Compared, Judgement, Outputs, Place, Reporter, Verdict, Voter, WINDOW_BYTES, WINDOWS_MAX,

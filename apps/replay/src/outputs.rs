@@ -4,6 +4,7 @@
 //! All of it stands in the log, so every replica knows the same. The program gets no turn for it.
 use crate::command::{Left, Malformed};
 use crate::mutants::mutant;
+use quorumwire_interfaces::{Incarnation, ReplicaId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes of a window; one that ends early has fewer (APUS, section 5).
@@ -24,6 +25,17 @@ pub struct Reporter {
     pub replica: u16,
     /// Its incarnation: of the next one nothing is held against it.
     pub life: u64,
+}
+
+impl Reporter {
+    /// This life of this replica.
+    #[must_use]
+    pub const fn of(replica: ReplicaId, life: Incarnation) -> Self {
+        Self {
+            replica: replica.0,
+            life: life.0,
+        }
+    }
 }
 
 /// What was said to a client, from one byte of what is compared to another.

@@ -250,14 +250,20 @@ fn a_memcached_with_four_threads_is_equal_also_inside() {
     }
 }
 
+/// A program of ours that does what its client, the first one, asks for.
+fn asked(name: &str) -> Served {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = compiled(folder.path(), name);
+    let mut program = Served::start_serial(&file, &[]);
+    program.until("a port", |it| !it.listens.is_empty());
+    program.connect(1, PORT);
+    program
+}
+
 /// What comes of locks and their like where only one outcome is possible.
 #[test]
 fn threads_wait_for_each_other_as_they_do_without_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = compiled(folder.path(), "locks");
-    let mut locks = Served::start_serial(&file, &[]);
-    locks.until("a port", |it| !it.listens.is_empty());
-    locks.connect(1, PORT);
+    let mut locks = asked("locks");
     for (what, comes) in [
         ("locks", "m1 u1 m2 u2 m3 u3 last met j1 j2 j3 ."),
         ("conditions", "there late 1 1 1 in time."),
@@ -286,11 +292,7 @@ fn all_is_sent() -> String {
 /// What comes of meeting threads, signals and descriptors that are not in the log.
 #[test]
 fn threads_meet_with_what_is_not_in_order() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = compiled(folder.path(), "meets");
-    let mut meets = Served::start_serial(&file, &[]);
-    meets.until("a port", |it| !it.listens.is_empty());
-    meets.connect(1, PORT);
+    let mut meets = asked("meets");
     for (what, comes) in [
         ("numbers", "1 0 2 0 ."),
         ("strangers", "0 1 slept joined."),
@@ -307,11 +309,7 @@ fn threads_meet_with_what_is_not_in_order() {
 
 #[test]
 fn connections_end_with_the_thread_that_waited_for_them() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = compiled(folder.path(), "meets");
-    let mut meets = Served::start_serial(&file, &[]);
-    meets.until("a port", |it| !it.listens.is_empty());
-    meets.connect(1, PORT);
+    let mut meets = asked("meets");
     meets.ask(1, b"closes");
     meets.connect(2, PORT);
     meets.connect(3, PORT);

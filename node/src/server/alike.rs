@@ -113,7 +113,6 @@ fn given(is: bool) -> String {
 mod tests {
     use super::*;
     use crate::options::SaveCommands;
-    use std::collections::BTreeMap;
 
     #[test]
     fn programs_that_are_run_otherwise_are_not_alike() {
@@ -121,15 +120,8 @@ mod tests {
             command: ["/usr/bin/redis-server", "--port", "0"]
                 .map(Into::into)
                 .to_vec(),
-            published: BTreeMap::new(),
-            followers_refuse: false,
             save_signal: Some(15),
-            save_commands: None,
-            save_time_max: Duration::from_secs(1),
-            cut_log_bytes: 1,
-            unchecked_output: false,
-            unchecked_commands: &[],
-            serial_turn_max: None,
+            ..ServedOptions::default()
         };
         let of = |served: &ServedOptions| of_program(served).map(|(_, value)| value);
         assert_eq!(of(&served), ["redis-server", "15", "off", "off", "off"]);

@@ -8,10 +8,9 @@ use crate::server::clock;
 use crate::server::origin::Origin;
 use crate::server::route_outcome::RouteOutcome;
 use anyhow::Context as _;
-use quorumwire_group::{self as group, Peers};
+use quorumwire_group as group;
 use quorumwire_interfaces::Executed;
 use quorumwire_replay::{Answer, Around, Asked, Become, Input, Reporter, WhyGateway, Wish};
-use quorumwire_wire::{MemberRole, Membership};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -26,26 +25,6 @@ impl Drop for RunningTrial {
     fn drop(&mut self) {
         self.is_over.store(true, Relaxed);
     }
-}
-
-/// Those whose word counts, by their present lives.
-fn voters_of(membership: &Membership) -> Vec<Reporter> {
-    let voters = membership.members.iter();
-    let voters = voters.filter(|it| it.role == MemberRole::Voter);
-    let voters = voters.map(|it| Reporter {
-        replica: it.id.0,
-        life: it.incarnation.0,
-    });
-    voters.collect()
-}
-
-/// Those that are connected, likewise.
-fn connected_of(peers: &Peers) -> Vec<Reporter> {
-    let connected = peers.connected.values().map(|it| Reporter {
-        replica: it.peer.id.0,
-        life: it.peer.incarnation.0,
-    });
-    connected.collect()
 }
 
 impl Server {
@@ -76,8 +55,14 @@ impl Server {
         let (mut voters, mut connected) = (Vec::new(), Vec::new());
         if matches!(input, Input::Keep) {
             // Nothing else asks for these.
-            connected = connected_of(&group.peers);
-            voters = voters_of(membership);
+            let peers = group.peers.connected.values().map(|it| it.peer);
+            connected = peers
+                .map(|it| Reporter::of(it.id, it.incarnation))
+                .collect();
+            let members = membership.voters();
+            voters = members
+                .map(|it| Reporter::of(it.id, it.incarnation))
+                .collect();
         }
         (around.voters, around.connected) = (&voters, &connected);
         if let Some(keeper) = &mut self.core.service.keeper {

@@ -371,10 +371,7 @@ impl Server {
     fn begin_from_state(&mut self, program: Option<Serving>, how: Input) {
         let replay = self.core.group.store.inner_mut();
         replay.program = program;
-        replay.reporter = Some(Reporter {
-            replica: self.options.id.0,
-            life: self.incarnation.0,
-        });
+        replay.reporter = Some(Reporter::of(self.options.id, self.incarnation));
         replay.go_on();
         self.core.service.has_doorbell = false;
         self.keeper_hears(how);

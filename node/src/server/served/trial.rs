@@ -333,22 +333,13 @@ impl Tried {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     /// A program that listens nowhere would be waited for.
     #[test]
     fn a_trial_ends_when_nobody_needs_it_any_more() {
         let served = ServedOptions {
             command: ["sleep", "1000"].map(Into::into).to_vec(),
-            published: BTreeMap::new(),
-            followers_refuse: false,
-            save_signal: None,
-            save_commands: None,
-            save_time_max: Duration::from_secs(1),
-            cut_log_bytes: 1,
-            unchecked_output: false,
-            unchecked_commands: &[],
-            serial_turn_max: None,
+            ..ServedOptions::default()
         };
         let begun = Instant::now();
         let error = try_program(&served, &AtomicBool::new(true)).unwrap_err();
