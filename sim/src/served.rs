@@ -86,6 +86,19 @@ pub struct ServedProcess {
     looks: u8,
     drawn: u64,
     equal_windows: u64,
+    /// When the process looks again whether its program takes more, whatever happens: as in the node.
+    looks_at: Nanos,
+}
+
+impl ServedProcess {
+    /// When it is to look next, if that is not planned yet.
+    pub fn plans_to_look(&mut self, now: Nanos, interval: Nanos) -> Option<Nanos> {
+        if now < self.looks_at {
+            return None;
+        }
+        self.looks_at = now + interval;
+        Some(self.looks_at)
+    }
 }
 
 /// What the world has.
@@ -190,6 +203,7 @@ impl Machine {
             looks: 0,
             drawn: 0,
             equal_windows: 0,
+            looks_at: 0,
         };
         let state = process.group.store.inner_mut();
         let replay = state.served.get_or_insert_default();

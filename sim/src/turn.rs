@@ -302,6 +302,12 @@ impl World {
             self.queue
                 .set(now + 10 * MILLISECOND, Event::PlaneNews(machine, run));
         }
+        if process.group.has_backlog()
+            && let Some(served) = &mut process.served
+            && let Some(at) = served.plans_to_look(now, HOUSEKEEPING_INTERVAL)
+        {
+            self.queue.set(at, Event::GoesOn(machine, run));
+        }
         if it.clock_stopped_at.is_some() {
             return; // it has its turn when the clock goes again
         }
