@@ -68,6 +68,8 @@ pub struct Config {
     pub appends_in_flight_max: usize,
     /// Most bytes of entries on their way to one follower.
     pub append_bytes_in_flight_max: usize,
+    /// Most bytes of a snapshot in one message. Its first chunk should hold the snapshot's head.
+    pub snapshot_chunk_bytes_max: usize,
     /// Bytes of entries kept in memory behind a snapshot, for followers that are a little behind.
     pub log_tail_bytes: usize,
     /// Most bytes of entries that a leader keeps behind its newest snapshot for members that catch up by an

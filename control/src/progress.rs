@@ -73,8 +73,6 @@ pub(crate) struct SnapshotTransfer {
     pub(crate) total_bytes: u64,
     /// Everything before this offset has been stored by the receiver.
     pub(crate) offset: u64,
-    /// One past the chunk on its way, if one is.
-    pub(crate) sent_upto: Option<u64>,
     /// The chunk is being read.
     pub(crate) reading: bool,
     /// When the transfer last moved.
@@ -82,6 +80,28 @@ pub(crate) struct SnapshotTransfer {
 }
 
 impl SnapshotTransfer {
+    /// Of which the first chunk is being read.
+    pub(crate) const fn new(last: (Index, Term), now: Now) -> Self {
+        Self {
+            last_index: last.0,
+            last_term: last.1,
+            total_bytes: 0,
+            offset: 0,
+            reading: true,
+            moved_at: now,
+        }
+    }
+
+    /// Whether it could not be read, and will be read again.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.total_bytes == 0 && !self.reading
+    }
+
+    /// Whether the receiver lacks a piece of it, as far as is known.
+    pub(crate) const fn is_to_be_read(&self) -> bool {
+        self.offset < self.total_bytes || self.total_bytes == 0
+    }
+
     pub(crate) fn progress(&self) -> SnapshotProgress {
         SnapshotProgress {
             stored_bytes: self.offset,

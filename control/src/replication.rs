@@ -340,20 +340,15 @@ impl Replica {
         self.counters.snapshots_sent += 1;
         progress.probe_from(progress.next_index);
         progress.catches_up_by = Some(0);
-        progress.state = Sending::Snapshot(SnapshotTransfer {
-            last_index: snapshot.last_index,
-            last_term: snapshot.last_term,
-            total_bytes: 0,
-            offset: 0,
-            sent_upto: None,
-            reading: true,
-            moved_at: self.now,
-        });
+        let last = (snapshot.last_index, snapshot.last_term);
+        let transfer = SnapshotTransfer::new(last, self.now);
+        let bytes_max = self.config.snapshot_chunk_bytes_max;
         outputs.push(crate::snapshot_sender::read_chunk(
             progress.peer.id,
-            snapshot.last_index,
-            0,
+            &transfer,
+            bytes_max,
         ));
+        progress.state = Sending::Snapshot(transfer);
     }
 }
 

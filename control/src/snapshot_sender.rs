@@ -1,12 +1,9 @@
 //! The leader's side of a snapshot transfer (Raft section 7): one chunk on its way at a time, read
 //! from the disk by the node, while the group goes on. Also what a snapshot of one's own changes.
-use crate::progress::{Part, Sending};
+use crate::progress::{Part, Sending, SnapshotTransfer};
 use crate::{Body, Output, Peer, Replica, SnapshotMeta};
 use bytes::Bytes;
 use quorumwire_interfaces::{Index, ReplicaId, Term};
-
-/// Bytes of a snapshot in one message; with the rest of the message it fits a frame's attachment.
-pub(crate) const CHUNK_BYTES_MAX: usize = 1 << 20;
 
 /// Log that is kept for a member that catches up by a snapshot is at most so many times as long: it is
 /// written while the snapshot is sent, and while it is installed.
@@ -21,13 +18,13 @@ pub(crate) struct Reply {
     pub(crate) round: u64,
 }
 
-/// Asks for a chunk to be read.
-pub(crate) fn read_chunk(to: ReplicaId, last_index: Index, offset: u64) -> Output {
+/// Asks for the next chunk to be read.
+pub(crate) const fn read_chunk(to: ReplicaId, it: &SnapshotTransfer, bytes_max: usize) -> Output {
     Output::ReadSnapshot {
         to,
-        last_index,
-        offset,
-        bytes_max: CHUNK_BYTES_MAX,
+        last_index: it.last_index,
+        offset: it.offset,
+        bytes_max,
     }
 }
 
@@ -51,6 +48,13 @@ impl Replica {
         self.members.forget(meta.last_index);
         self.persistence.covered_by_snapshot(meta.last_index);
         self.snapshot = Some(meta);
+        // In place of one that cannot be read.
+        let progress = self.leading.iter_mut().flat_map(|it| &mut it.progress);
+        for it in progress {
+            if matches!(&it.state, Sending::Snapshot(transfer) if transfer.has_failed()) {
+                it.probe_from(it.next_index);
+            }
+        }
     }
 
     /// Forgets a piece of the log that the own snapshot made superfluous, but for what members lack that
@@ -107,6 +111,7 @@ impl Replica {
         chunk: Option<(Bytes, u64)>,
         outputs: &mut Vec<Output>,
     ) {
+        let newest = self.snapshot_index();
         let Some(leading) = &mut self.leading else {
             return;
         };
@@ -120,27 +125,26 @@ impl Replica {
             return;
         }
         let Some((bytes, total_bytes)) = chunk.filter(|(bytes, _)| !bytes.is_empty()) else {
-            // Gone or damaged. A newer one may be there; if not, one is asked for. Which of the two
-            // the next flush finds out.
-            progress.probe_from(progress.next_index);
-            if self
-                .snapshot
-                .as_ref()
-                .is_some_and(|s| s.last_index == last_index)
-            {
-                self.snapshot = None;
+            // Gone or damaged. Where a newer one is there, the next flush sends that.
+            if newest > last_index {
+                progress.probe_from(progress.next_index);
+                return;
             }
+            // If not, one is asked for, and this one is read again meanwhile: who serves a program has no
+            // other without a majority, which may be waiting for this one.
+            let last = (last_index, transfer.last_term);
+            *transfer = SnapshotTransfer::new(last, self.now);
+            transfer.reading = false;
+            self.ask_for_snapshot(outputs);
             return;
         };
         assert!(
-            bytes.len() <= CHUNK_BYTES_MAX,
+            bytes.len() <= self.config.snapshot_chunk_bytes_max,
             "more was read than asked for"
         );
-        let sent_upto = offset + bytes.len() as u64;
         transfer.reading = false;
         transfer.total_bytes = total_bytes;
         progress.catches_up_by = Some(total_bytes);
-        transfer.sent_upto = Some(sent_upto);
         transfer.moved_at = self.now;
         let body = Body::SnapshotChunk {
             last_index,
@@ -171,6 +175,7 @@ impl Replica {
         self.note_round(from, reply.round);
         let now = self.now;
         let base_index = self.log.base_index();
+        let bytes_max = self.config.snapshot_chunk_bytes_max;
         let Some(progress) = self.leading.as_mut().and_then(|l| l.progress_of(from)) else {
             return;
         };
@@ -192,7 +197,8 @@ impl Replica {
         if reply.last_index != transfer.last_index || transfer.reading {
             return;
         }
-        let moved = transfer.sent_upto == Some(reply.offset) || reply.offset < transfer.offset;
+        // Where the receiver is, whoever sent it what it has. It loses all of it with its process.
+        let moved = reply.offset != transfer.offset && reply.offset <= transfer.total_bytes;
         if reply.rejected {
             transfer.offset = 0;
         } else if moved {
@@ -200,12 +206,10 @@ impl Replica {
         } else {
             return;
         }
-        transfer.sent_upto = None;
         transfer.moved_at = now;
-        if transfer.offset < transfer.total_bytes {
+        if transfer.is_to_be_read() {
             transfer.reading = true;
-            let (last_index, offset) = (transfer.last_index, transfer.offset);
-            outputs.push(read_chunk(from.id, last_index, offset));
+            outputs.push(read_chunk(from.id, transfer, bytes_max));
         }
     }
 
@@ -214,6 +218,7 @@ impl Replica {
     pub(crate) fn resume_transfers(&mut self, outputs: &mut Vec<Output>) {
         let now = self.now;
         let timeout = self.config.election_timeout;
+        let bytes_max = self.config.snapshot_chunk_bytes_max;
         let Some(leading) = &mut self.leading else {
             return;
         };
@@ -227,13 +232,9 @@ impl Replica {
                 continue;
             }
             transfer.moved_at = now;
-            if transfer.offset < transfer.total_bytes {
+            if transfer.is_to_be_read() {
                 transfer.reading = true;
-                outputs.push(read_chunk(
-                    progress.peer.id,
-                    transfer.last_index,
-                    transfer.offset,
-                ));
+                outputs.push(read_chunk(progress.peer.id, transfer, bytes_max));
             } else {
                 let body = Body::SnapshotChunk {
                     last_index: transfer.last_index,

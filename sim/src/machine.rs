@@ -347,13 +347,6 @@ impl Machine {
         self.run < self.older_runs
     }
 
-    /// Whether a program is served here.
-    #[must_use]
-    pub fn serves_program(&self) -> bool {
-        let process = self.process.as_ref();
-        process.is_some_and(|it| it.served.is_some())
-    }
-
     /// A life that was never lived.
     fn next_life(&mut self, settings: &Settings) -> Incarnation {
         self.lives += 1;
@@ -693,6 +686,7 @@ impl Machine {
             uncommitted_bytes_max: settings.uncommitted_bytes_max,
             appends_in_flight_max: settings.appends_in_flight_max,
             append_bytes_in_flight_max: 1 << 20,
+            snapshot_chunk_bytes_max: settings.snapshot_chunk_bytes_max(),
             log_tail_bytes: settings.log_tail_bytes,
             // Nothing, less than is written during a transfer, or more.
             log_kept_bytes_max: 16 * settings.log_tail_bytes,

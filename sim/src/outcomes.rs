@@ -2,7 +2,7 @@
 use quorumwire_control::{Body, Output, Role};
 
 /// All of them.
-pub const OUTCOMES: [&str; 12] = [
+pub const OUTCOMES: [&str; 13] = [
     "append rejected",
     "asked for a vote beforehand",
     "asked for a vote, to lead by a transfer",
@@ -12,6 +12,7 @@ pub const OUTCOMES: [&str; 12] = [
     "log cut",
     "not in the fast term",
     "snapshot asked for",
+    "snapshot read beyond its first chunk",
     "told to lead",
     "vote given",
     "vote refused",
@@ -46,6 +47,7 @@ pub fn of(output: &Output) -> Option<&'static str> {
             Role::Leader | Role::PreCandidate | Role::Candidate | Role::Follower => None,
         },
         Output::TakeSnapshot => Some("snapshot asked for"),
+        Output::ReadSnapshot { offset: 1.., .. } => Some("snapshot read beyond its first chunk"),
         Output::Truncated(_) => Some("log cut"),
         Output::Persist { .. }
         | Output::Committed(_)

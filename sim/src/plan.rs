@@ -25,6 +25,8 @@ const AT_BOUND: u64 = 0x0b0a_d21f;
 const FORWARDS: u64 = 0x0f0a_0a4d;
 /// In so many of a thousand seeds they do; else they refuse.
 const FORWARDS_PERMILLE: u64 = 700;
+/// Likewise in pieces of which size snapshots are sent.
+const CHUNKS: u64 = 0x00c4_0245;
 /// Likewise which clusters begin with two voters.
 const PAIRS: u64 = 0x0002_0002;
 /// So many of a thousand of those that may shrink to one.
@@ -207,6 +209,15 @@ impl Settings {
     #[must_use]
     pub fn forwards(&self) -> bool {
         Random::new(mix(self.seed ^ FORWARDS)).permille(FORWARDS_PERMILLE)
+    }
+
+    /// In half of all seeds a snapshot has several chunks.
+    #[must_use]
+    pub fn snapshot_chunk_bytes_max(&self) -> usize {
+        let random = &mut Random::new(mix(self.seed ^ CHUNKS));
+        random
+            .pick(&[2 << 10, 32 << 10, 1 << 20, 1 << 20])
+            .unwrap_or(1 << 20)
     }
 
     /// The clocks drift as far as they may by default, and not further.

@@ -1,7 +1,7 @@
 //! Carries out what a plan says shall go wrong, where the group can bear it: at most one voter without
 //! its memory at a time, because nothing survives more.
 use crate::fault::{Class, ClockFault, DiskFault, Kind, Moment, Shape, Strike, Target};
-use crate::machine::{Arrival, Machine};
+use crate::machine::Arrival;
 use crate::network::{Link, notice_delay};
 use crate::plan::{ClusterShape, Durability};
 use crate::queue::{MILLISECOND, Nanos};
@@ -28,13 +28,6 @@ impl World {
         }
         self.counts.planned += 1;
         let anyone = usize::try_from(luck.below(self.machines.len() as u64)).unwrap_or(0);
-        // A snapshot that cannot be read is given up for a new one. That of a program takes a cut, and a cut
-        // takes a majority, which may be waiting for the snapshot: then nothing goes on (seed
-        // 230006968214185). Not mended yet.
-        let cannot_read = matches!(fault.what, Kind::Unreadable | Kind::NoMemory { .. });
-        if cannot_read && self.machines.iter().any(Machine::serves_program) {
-            return;
-        }
         match fault.what {
             Kind::RotateKeys => self.rotate_keys(fault.lasts),
             Kind::Network(weather) => self.network.weather.push((number, weather)),

@@ -178,16 +178,44 @@ impl Host {
         assert_eq!(self.replica.commit_index(), last_index);
     }
 
-    /// Replica 2 has installed the first snapshot.
-    fn hear_that_it_is_installed(&mut self) -> Vec<Output> {
+    /// Replica 2 has installed the first snapshot, or holds this much of it.
+    fn hear_of_progress(&mut self, installed: bool, offset: u64) -> Vec<Output> {
         let reply = Body::SnapshotReply {
             last_index: BASE.0,
-            offset: 0,
-            installed: true,
+            offset,
+            installed,
             rejected: false,
             round: 1,
         };
         self.hear(2, self.replica.term(), reply)
+    }
+
+    fn hear_that_it_is_installed(&mut self) -> Vec<Output> {
+        self.hear_of_progress(true, 0)
+    }
+
+    fn hear_that_it_holds(&mut self, offset: u64) -> Vec<Output> {
+        self.hear_of_progress(false, offset)
+    }
+
+    /// A piece of its snapshot was read. What is sent, and to whom.
+    fn read(&mut self, offset: u64, piece: &'static [u8], total_bytes: u64) -> Vec<(u16, Bytes)> {
+        let outputs = self.turn(Input::SnapshotRead {
+            to: ReplicaId(2),
+            last_index: BASE.0,
+            offset,
+            chunk: Some((Bytes::from_static(piece), total_bytes)),
+        });
+        let sent = outputs.into_iter().filter_map(|output| {
+            let Output::Send { to, message } = output else {
+                return None;
+            };
+            let Body::SnapshotChunk { bytes, .. } = message.body else {
+                return None;
+            };
+            Some((to.id.0, bytes))
+        });
+        sent.collect()
     }
 
     /// Nobody was heard for long, and replica 1 votes for it.
@@ -222,8 +250,7 @@ impl Host {
     /// The snapshot turns out to be unreadable; it asks for another.
     fn find_snapshot_damaged(&mut self) {
         let outputs = self.meet_one_without_anything();
-        let reads = |o: &Output| matches!(o, Output::ReadSnapshot { .. });
-        assert!(outputs.iter().any(reads), "{outputs:?}");
+        assert_eq!(reads(&outputs), Some(0), "{outputs:?}");
         let outputs = self.turn(Input::SnapshotRead {
             to: ReplicaId(2),
             last_index: BASE.0,
@@ -274,6 +301,16 @@ impl Host {
     }
 }
 
+/// From where on it reads a snapshot, if it does.
+fn reads(outputs: &[Output]) -> Option<u64> {
+    outputs.iter().find_map(|output| {
+        let Output::ReadSnapshot { offset, .. } = output else {
+            return None;
+        };
+        Some(*offset)
+    })
+}
+
 fn asks(outputs: &[Output]) -> bool {
     outputs.iter().any(|o| matches!(o, Output::TakeSnapshot))
 }
@@ -293,8 +330,47 @@ fn one_is_asked_for_again_after_the_last_came_at_a_bad_moment() {
     let meta = None;
     host.turn(Input::SnapshotInstalled { last_index, meta });
     host.lead();
-    let outputs = host.meet_one_without_anything();
-    assert!(asks(&outputs), "{outputs:?}");
+    host.find_snapshot_damaged();
+}
+
+/// Who serves a program has no other snapshot before a majority lets it take one.
+#[test]
+fn one_that_cannot_be_read_is_read_again_after_a_while() {
+    let mut host = Host::new();
+    host.lead();
+    host.find_snapshot_damaged();
+    assert_eq!(
+        host.replica.snapshot_index(),
+        BASE.0,
+        "it still stands for the log before it"
+    );
+    let failed_at = host.now;
+    while reads(&host.turn(Input::Timeout)).is_none() {
+        host.now.0 += HEARTBEAT;
+        host.hold(1, host.replica.last_index());
+        assert!(host.now.0 <= failed_at.0 + 2 * ELECTION_TIMEOUT, "never");
+    }
+    assert!(
+        host.now.0 >= failed_at.0 + ELECTION_TIMEOUT,
+        "not all the time"
+    );
+    assert_eq!(host.read(0, b"half", 8), [(2, "half".into())]);
+}
+
+/// Another leader has sent it the beginning, or this one in an earlier term.
+#[test]
+fn who_holds_more_of_it_is_sent_the_rest() {
+    let mut host = Host::new();
+    host.lead();
+    host.meet_one_without_anything();
+    assert_eq!(host.read(0, b"half", 12).len(), 1);
+    assert_eq!(
+        reads(&host.hear_that_it_holds(13)),
+        None,
+        "more than there is"
+    );
+    assert_eq!(reads(&host.hear_that_it_holds(8)), Some(8));
+    assert_eq!(host.read(8, b"end.", 12).len(), 1);
 }
 
 #[test]

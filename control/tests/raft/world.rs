@@ -185,6 +185,7 @@ pub fn config(id: u16, incarnation: u64, initial: &[u16]) -> Config {
         uncommitted_bytes_max: 1 << 20,
         appends_in_flight_max: 4,
         append_bytes_in_flight_max: 1 << 20,
+        snapshot_chunk_bytes_max: 1 << 20,
         log_tail_bytes: 100,
         // A member that is only a little behind needs a snapshot soon.
         log_kept_bytes_max: 0,

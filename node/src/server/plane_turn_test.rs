@@ -236,6 +236,7 @@ pub fn config() -> Config {
         uncommitted_bytes_max: 1 << 20,
         appends_in_flight_max: 4,
         append_bytes_in_flight_max: 1 << 20,
+        snapshot_chunk_bytes_max: 1 << 20,
         log_tail_bytes: 100,
         log_kept_bytes_max: 1 << 20,
         waiting_requests_max: 16,

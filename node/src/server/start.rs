@@ -60,6 +60,8 @@ pub const HTTP_ADDRESS_FILE: &str = "http-address";
 const APPENDS_IN_FLIGHT_MAX: usize = 256;
 /// Bytes of entries on their way to one follower.
 const APPEND_BYTES_IN_FLIGHT_MAX: usize = 8 << 20;
+/// Bytes of a snapshot in one message; with the rest of the message it fits a frame's attachment.
+const SNAPSHOT_CHUNK_BYTES_MAX: usize = 1 << 20;
 /// People's requests and reads waiting for consensus.
 const WAITING_REQUESTS_MAX: usize = 64 << 10;
 /// A leader waits this long in its software term before it tries a fast one.
@@ -571,6 +573,7 @@ fn config<A>(
         uncommitted_bytes_max: options.uncommitted_bytes_max,
         appends_in_flight_max: APPENDS_IN_FLIGHT_MAX,
         append_bytes_in_flight_max: APPEND_BYTES_IN_FLIGHT_MAX,
+        snapshot_chunk_bytes_max: SNAPSHOT_CHUNK_BYTES_MAX,
         log_tail_bytes: options.log_tail_bytes,
         log_kept_bytes_max: options.log_kept_bytes_max,
         waiting_requests_max: WAITING_REQUESTS_MAX,
