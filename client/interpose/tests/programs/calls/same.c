@@ -84,10 +84,15 @@ CASE(same, every_replica_sees_the_same)
 	draw();
 }
 
+/* Held while something is said. */
+static pthread_mutex_t floor_is_taken = PTHREAD_MUTEX_INITIALIZER;
+
 static void *says_its_number(void *unused)
 {
 	cpu_set_t processors;
 
+	pthread_mutex_lock(&floor_is_taken);
+	pthread_mutex_unlock(&floor_is_taken);
 	say("process %d, thread %d\n", getpid(), gettid());
 	GOT(tgkill(getpid(), gettid(), 0));
 	GOT(sched_getaffinity(gettid(), sizeof(processors), &processors));
@@ -101,7 +106,9 @@ CASE(same, every_replica_numbers_its_threads_the_same)
 	pthread_t thread;
 
 	for (int i = 0; i < 3; i++) {
+		pthread_mutex_lock(&floor_is_taken);
 		GOT(pthread_create(&thread, NULL, says_its_number, NULL));
+		pthread_mutex_unlock(&floor_is_taken);
 		GOT(pthread_join(thread, NULL));
 	}
 	GOT(getpriority(PRIO_PROCESS, 0));
