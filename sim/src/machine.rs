@@ -453,7 +453,7 @@ impl Machine {
         self.dies_in_write = None;
         self.dies_after = None;
         self.promised_until = None;
-        self.begin_served(settings);
+        self.begin_served(settings, self.wall(time));
         Start::Runs
     }
 

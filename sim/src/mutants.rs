@@ -143,6 +143,7 @@ const REPLAY: &[&str] = &[
     "batch-carried-out-again",
     "batch-in-front-of-another",
     "ended-gateway-begins-again",
+    "gateway-before-stays",
     "heard-in-another-life",
     "outvoted-beyond-a-majority",
     "silent-clients-stay",

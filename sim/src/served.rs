@@ -21,6 +21,7 @@ use quorumwire_replay::{
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Sets what is chosen here apart from the plan's other choices.
 const SERVED: u64 = 0x5e4e_dc11;
@@ -44,7 +45,7 @@ const TRIAL_LOOKS: u8 = 40;
 const STATE_WANTED_PERMILLE: u64 = 1;
 
 /// What a run must have reached.
-pub const OUTCOMES: [&str; 17] = [
+pub const OUTCOMES: [&str; 18] = [
     "served: answered",
     "served: batch asked for anew",
     "served: batch carried out again in vain",
@@ -57,6 +58,7 @@ pub const OUTCOMES: [&str; 17] = [
     "served: clients gone, though they said nothing",
     "served: connection ended by the program",
     "served: gateway ended by a leader",
+    "served: gateway of a process before ended",
     "served: program begun",
     "served: snapshot at a cut",
     "served: tried in vain, another leader has begun it",
@@ -174,13 +176,17 @@ impl Settings {
     }
 }
 
+fn millis(wall: Duration) -> u64 {
+    u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn drawn(settings: &Settings, (replica, run, number): (u16, u32, u64)) -> u64 {
     mix(settings.seed ^ SERVED ^ mix(u64::from(replica) << 48 ^ u64::from(run) << 24 ^ number))
 }
 
 impl Machine {
     /// Its process begins with the program of its state.
-    pub fn begin_served(&mut self, settings: &Settings) {
+    pub fn begin_served(&mut self, settings: &Settings, wall: Duration) {
         let (peer, run) = (self.peer, self.run);
         let Some(process) = &mut self.process else {
             return;
@@ -188,10 +194,8 @@ impl Machine {
         if !settings.serves() {
             return;
         }
-        let gateway = Gateway {
-            replica: peer.id.0,
-            number: drawn(settings, (peer.id.0, run, 0)),
-        };
+        let chance = drawn(settings, (peer.id.0, run, 0));
+        let gateway = Gateway::next(peer.id.0, 0, millis(wall), chance);
         let keeping = Keeping {
             save_signal: Some(15),
             cut_log_bytes: settings.snapshot_log_bytes,
@@ -299,6 +303,10 @@ impl World {
                     let said = format!("I18: a program is accused, and none lies: {command:?}");
                     self.checks.require(false, || said);
                 }
+                let own = self.machines[machine].peer.id.0;
+                if matches!(asked, Asked::GatewayEnds(it) if it.replica == own) {
+                    self.counts.see("served: gateway of a process before ended");
+                }
                 let number = asked.number();
                 let is_pending = self.submit(machine, number, &command);
                 (!is_pending).then_some(Input::Became(number, Become::NotDone))
@@ -314,10 +322,10 @@ impl World {
                 if why == WhyGateway::Saves {
                     self.counts.see("served: clients gone with a cut");
                 }
-                let replica = self.machines[machine].peer.id.0;
-                let number = self.draw(machine);
+                let wall_ms = millis(self.machines[machine].wall(self.now));
+                let chance = self.draw(machine);
                 self.served(machine)?.clients.clear();
-                Some(Input::Gateway(Gateway { replica, number }))
+                Some(Input::NextGateway { wall_ms, chance })
             }
             Wish::TryProgram => {
                 let served = self.served(machine)?;

@@ -11,8 +11,24 @@ use thiserror::Error;
 pub struct Gateway {
     /// Whose.
     pub replica: u16,
-    /// Drawn by chance when it begins.
+    /// Greater than those of all that the replica had before, see [`Gateway::next`].
     pub number: u64,
+}
+
+/// Bits of a gateway's number that tell it from another that began at the same time of day.
+const CHANCE_BITS: u32 = 20;
+
+impl Gateway {
+    /// The next one of this replica. `last` is the greatest number that is known here of those before; the
+    /// time of day puts it behind those that are not. Where a clock was set back, the log refuses it, and
+    /// the one after that comes behind all that the log knows.
+    #[must_use]
+    pub fn next(replica: u16, last: u64, wall_ms: u64, chance: u64) -> Self {
+        let behind_last = (last >> CHANCE_BITS) + 1;
+        let time = wall_ms.max(behind_last).min(u64::MAX >> CHANCE_BITS);
+        let number = time << CHANCE_BITS | chance >> (u64::BITS - CHANCE_BITS);
+        Self { replica, number }
+    }
 }
 
 /// A command.

@@ -27,7 +27,7 @@ const VERDICT: u64 = u64::MAX - 4;
 pub enum Asked {
     /// The program begins.
     Begin,
-    /// The clients of a replica that is not heard go.
+    /// The clients of a replica that is not heard go, or those of this one's process before.
     GatewayEnds(Gateway),
     /// All clients go, and the program saves itself.
     Cut,
@@ -78,7 +78,7 @@ pub enum Wish {
     Submit(Asked, Vec<u8>),
     /// A key is drawn, see [`Input::Key`].
     DrawKey,
-    /// All clients' connections end. Another gateway is drawn, see [`Input::Gateway`].
+    /// All clients' connections end. Another gateway is drawn, see [`Input::NextGateway`].
     DropClients(WhyGateway),
     /// The program is tried where it can do no harm, if it is not yet; see [`Input::HasPassed`].
     TryProgram,
@@ -99,8 +99,13 @@ pub enum Input {
     Keep,
     /// What became of a batch, or of what was [`Asked`] for.
     Became(u64, Become),
-    /// Another gateway begins.
-    Gateway(Gateway),
+    /// Another gateway begins at this time of day; chance tells it from others.
+    NextGateway {
+        /// In milliseconds since 1970.
+        wall_ms: u64,
+        /// Drawn.
+        chance: u64,
+    },
     /// What all chance of the program is to follow from.
     Key([u8; 32]),
     /// The program works, as far as one can try.
@@ -214,7 +219,12 @@ impl Keeper {
             Input::Turn => self.look_at_cut(replay, wishes),
             Input::Keep => self.keep(replay, around, wishes),
             Input::Became(number, what) => self.became((number, what), replay, around, wishes),
-            Input::Gateway(gateway) => self.batches = self.batches.followed_by(gateway),
+            Input::NextGateway { wall_ms, chance } => {
+                let own = self.batches.gateway();
+                let last = own.number.max(replay.newest_of(own.replica));
+                let next = Gateway::next(own.replica, last, wall_ms, chance);
+                self.batches = self.batches.followed_by(next);
+            }
             Input::Key(key) => {
                 if !self.begins && !replay.has_begun() {
                     self.begins = true;
@@ -257,12 +267,9 @@ impl Keeper {
             self.has_passed = true; // another leader has tried it
             wishes.push(Wish::EndTrial);
         }
-        if !around.leads {
-            return;
-        }
         if replay.has_begun() {
-            self.end_silent_gateway(replay, around, wishes);
-        } else if !self.begins {
+            self.end_gateway(replay, around, wishes);
+        } else if around.leads && !self.begins {
             let next = if self.has_passed {
                 Wish::DrawKey
             } else {
@@ -300,22 +307,27 @@ impl Keeper {
         }
     }
 
-    fn end_silent_gateway<P: Program>(
+    /// Ends one whose clients are gone: the one before this replica's own, of which a batch was late or whose
+    /// process is gone; and of a leader those that nobody hears.
+    fn end_gateway<P: Program>(
         &mut self,
         replay: &Replay<P>,
         around: &Around<'_>,
         wishes: &mut Vec<Wish>,
     ) {
-        if self.ends {
+        if self.ends || !around.is_led || around.lacks > BEHIND_MAX {
             return;
         }
-        let (own, now) = (self.batches.gateway().replica, around.now);
+        let (own, now) = (self.batches.gateway(), around.now);
         let heard = &mut self.heard;
-        let silent = replay.gateways().find(|gateway| {
+        let gone = replay.gateways().find(|gateway| {
+            if gateway.replica == own.replica {
+                return gateway.number < own.number && !mutant("gateway-before-stays");
+            }
             let heard = *heard.entry(gateway.replica).or_insert(now);
-            gateway.replica != own && now.saturating_sub(heard) >= GATEWAY_SILENCE
+            around.leads && now.saturating_sub(heard) >= GATEWAY_SILENCE
         });
-        if let Some(gateway) = silent {
+        if let Some(gateway) = gone {
             self.ends = true;
             let command = Command::GatewayEnds(gateway);
             submit(wishes, Asked::GatewayEnds(gateway), &command);

@@ -19,7 +19,11 @@ const fn of(replica: u16) -> Reporter {
     Reporter { replica, life: 7 }
 }
 
-const NEXT: Gateway = Gateway { number: 70, ..ONE };
+/// At this time of day, by this chance.
+const NEXT: Input = Input::NextGateway {
+    wall_ms: 1_700_000_000_000,
+    chance: 7,
+};
 
 impl Kept {
     fn of(one: One) -> Self {
@@ -83,7 +87,7 @@ pub fn who_has_nothing_to_say_learns_that_its_gateway_is_gone() {
     assert!(kept.keep().is_empty());
     kept.one.apply(&Command::GatewayEnds(ONE));
     assert_eq!(kept.keep(), [DROPS]);
-    assert!(kept.step(Input::Gateway(NEXT)).is_empty());
+    assert!(kept.step(NEXT).is_empty());
     assert!(kept.keep().is_empty(), "the next one is not gone");
 }
 
@@ -94,6 +98,50 @@ fn clients_that_have_nothing_to_say_learn_that_they_are_gone() {
     let mut kept = Kept::of(One::begun());
     let ended = Become::Answered(Some(Answer::Ended));
     assert_eq!(kept.step(Input::Became(1, ended)), [DROPS]);
+}
+
+pub fn a_gateway_that_is_not_its_own_is_ended_by_its_replica() {
+    let mut kept = Kept::of(One::begun());
+    kept.keep();
+    kept.one.batch(TWO, 1, &[]);
+    kept.step(NEXT);
+    assert!(kept.keep().is_empty(), "none of its own is there");
+    // Of its process before, or a first batch that was late.
+    kept.one.batch(ONE, 1, &[]);
+    let wishes = kept.keep();
+    assert!(kept.keep().is_empty(), "it is on its way");
+    assert_eq!(kept.carry_out(&wishes), Asked::GatewayEnds(ONE));
+    kept.step(done(Asked::GatewayEnds(ONE)));
+    assert!(kept.keep().is_empty());
+    let own = kept.keeper.batches.gateway();
+    kept.one.batch(own, 1, &[]);
+    assert!(
+        kept.keep().is_empty(),
+        "its own stays, and so does another's"
+    );
+}
+
+#[test]
+fn a_gateway_of_the_process_before_is_ended_by_its_replica() {
+    a_gateway_that_is_not_its_own_is_ended_by_its_replica();
+}
+
+/// A clock was set back: its gateways before had greater numbers.
+#[test]
+fn a_gateway_comes_behind_those_that_the_log_knows() {
+    let mut kept = Kept::of(One::begun());
+    kept.keep();
+    let before = Gateway {
+        number: u64::MAX >> 2,
+        ..ONE
+    };
+    kept.one.batch(before, 1, &[]);
+    assert_eq!(kept.keep(), [DROPS]);
+    kept.step(NEXT);
+    let own = kept.keeper.batches.gateway();
+    assert!(own.number > before.number);
+    assert_eq!(kept.one.batch(own, 1, &[]), Answer::Done);
+    assert!(kept.keep().is_empty());
 }
 
 #[test]
@@ -167,7 +215,7 @@ fn a_cut_is_asked_for_once_and_a_snapshot_taken_of_it() {
     assert!(kept.keep().is_empty(), "the turn says so");
     let drops = [Wish::DropClients(WhyGateway::Saves)];
     assert_eq!(kept.step(Input::Turn), drops);
-    kept.step(Input::Gateway(NEXT));
+    kept.step(NEXT);
     assert!(kept.step(Input::Turn).is_empty());
     kept.one.replay.has_saved(Lines("all".into()));
     assert_eq!(kept.keep(), [Wish::TakeSnapshot]);
@@ -178,7 +226,8 @@ fn a_cut_is_asked_for_once_and_a_snapshot_taken_of_it() {
     assert!(kept.keep().is_empty(), "nobody waits any more");
     // The leader asks when the log is long.
     kept.leads = true;
-    kept.one.batch(NEXT, 1, &[data]);
+    let own = kept.keeper.batches.gateway();
+    kept.one.batch(own, 1, &[data]);
     let wishes = kept.keep();
     assert_eq!(kept.carry_out(&wishes), Asked::Cut);
 }

@@ -1,16 +1,17 @@
 //! A snapshot: what the log knows at a cut, then what the program has saved. No client is left there.
 use crate::command::{Left, Malformed};
 use crate::outputs::Outputs;
-use crate::state::{ENDED_MAX, Ended, Saved};
+use crate::state::Saved;
 use quorumwire_interfaces::{Frozen, LogTime};
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 const HEAD_BYTES: usize = 1 + 32 + 8 + 1 + 8 + 8 + 8 + 4 + 4;
 /// Of what is compared: more than there can be.
 const OUTPUTS_BYTES_MAX: u32 = 256 << 20;
-/// The same of gateways that are gone.
-const ENDED_BYTES_MAX: u32 = 32 << 20;
+/// The same of gateways' numbers: one of each replica that there can be.
+const NEWEST_BYTES_MAX: u32 = 10 << 16;
 
 /// It.
 pub struct Snapshot<S> {
@@ -19,7 +20,8 @@ pub struct Snapshot<S> {
     pub ahead_ms: Option<i64>,
     pub turn: u64,
     pub cut: u64,
-    pub ended: Ended,
+    /// See [`Replay::newest_of`](crate::Replay::newest_of).
+    pub newest: BTreeMap<u16, u64>,
     /// As bytes.
     pub outputs: Vec<u8>,
     pub saved: S,
@@ -39,40 +41,32 @@ impl<S: Saved> Frozen for Snapshot<S> {
         head.extend_from_slice(&self.cut.to_le_bytes());
         let outputs = u32::try_from(self.outputs.len()).map_err(io::Error::other)?;
         head.extend_from_slice(&outputs.to_le_bytes());
-        let ended = encode_ended(&self.ended);
-        let ended_bytes = u32::try_from(ended.len()).map_err(io::Error::other)?;
-        head.extend_from_slice(&ended_bytes.to_le_bytes());
+        let newest = encode_newest(&self.newest);
+        let newest_bytes = u32::try_from(newest.len()).map_err(io::Error::other)?;
+        head.extend_from_slice(&newest_bytes.to_le_bytes());
         writer.write_all(&head)?;
-        writer.write_all(&ended)?;
+        writer.write_all(&newest)?;
         writer.write_all(&self.outputs)?;
         self.saved.write(writer)
     }
 }
 
-fn encode_ended(ended: &Ended) -> Vec<u8> {
+fn encode_newest(newest: &BTreeMap<u16, u64>) -> Vec<u8> {
     let mut out = Vec::new();
-    for (replica, numbers) in ended {
+    for (replica, number) in newest {
         out.extend_from_slice(&replica.to_le_bytes());
-        out.push(u8::try_from(numbers.len()).expect("at most ENDED_MAX"));
-        for number in numbers {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
+        out.extend_from_slice(&number.to_le_bytes());
     }
     out
 }
 
-fn decode_ended(bytes: &[u8]) -> Result<Ended, Malformed> {
-    let (mut left, mut ended) = (Left(bytes), Ended::new());
+fn decode_newest(bytes: &[u8]) -> Result<BTreeMap<u16, u64>, Malformed> {
+    let (mut left, mut newest) = (Left(bytes), BTreeMap::new());
     while !left.0.is_empty() {
         let replica = u16::from_le_bytes(left.array()?);
-        let count = usize::from(left.byte()?);
-        let numbers = (0..count).map(|_| Ok(u64::from_le_bytes(left.array()?)));
-        let numbers = numbers.collect::<Result<_, Malformed>>()?;
-        if count > ENDED_MAX || ended.insert(replica, numbers).is_some() {
-            return Err(Malformed);
-        }
+        newest.insert(replica, u64::from_le_bytes(left.array()?));
     }
-    Ok(ended)
+    Ok(newest)
 }
 
 fn unknown() -> io::Error {
@@ -87,8 +81,8 @@ pub fn read_head(reader: &mut dyn Read) -> io::Result<(Snapshot<()>, Outputs)> {
     let number = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("of 8 bytes"));
     let is_known = bytes[41] <= 1;
     let outputs_bytes = u32::from_le_bytes(*bytes[66..].first_chunk().expect("of 4 bytes"));
-    let ended_bytes = u32::from_le_bytes(*bytes[70..].first_chunk().expect("of 4 bytes"));
-    let is_small = outputs_bytes <= OUTPUTS_BYTES_MAX && ended_bytes <= ENDED_BYTES_MAX;
+    let newest_bytes = u32::from_le_bytes(*bytes[70..].first_chunk().expect("of 4 bytes"));
+    let is_small = outputs_bytes <= OUTPUTS_BYTES_MAX && newest_bytes <= NEWEST_BYTES_MAX;
     if bytes[0] != VERSION || !is_known || !is_small {
         return Err(unknown());
     }
@@ -97,9 +91,9 @@ pub fn read_head(reader: &mut dyn Read) -> io::Result<(Snapshot<()>, Outputs)> {
         let mut limited = Read::take(&mut *reader, u64::from(count));
         limited.read_to_end(&mut bytes).map(|_| bytes)
     };
-    let ended = read(ended_bytes)?;
+    let newest = read(newest_bytes)?;
     let outputs = read(outputs_bytes)?;
-    if ended.len() != ended_bytes as usize {
+    if newest.len() != newest_bytes as usize {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let decoded = Outputs::decode(&outputs).map_err(|_| unknown())?;
@@ -109,7 +103,7 @@ pub fn read_head(reader: &mut dyn Read) -> io::Result<(Snapshot<()>, Outputs)> {
         ahead_ms: (bytes[41] == 1).then_some(number(42).cast_signed()),
         turn: number(50),
         cut: number(58),
-        ended: decode_ended(&ended).map_err(|_| unknown())?,
+        newest: decode_newest(&newest).map_err(|_| unknown())?,
         outputs,
         saved: (),
     };

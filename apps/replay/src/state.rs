@@ -6,7 +6,7 @@ use crate::outputs::{Outputs, Reporter};
 use crate::snapshot::{Snapshot, read_head};
 use crate::sources::AllSources;
 use quorumwire_interfaces::{Application, Applied, Frozen, LogTime};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,6 @@ use std::path::{Path, PathBuf};
 /// Connections of all gateways together. More are not accepted: their clients wait in vain, and their
 /// gateways, which allow fewer, close them.
 pub const CONNECTIONS_MAX: usize = 1 << 20;
-/// Gateways of one replica that are known to be ended. Of an earlier one nothing is on its way any more.
-pub const ENDED_MAX: usize = 32;
 
 /// What a program has saved of itself. Copies share it.
 pub trait Saved: Clone + Send + 'static {
@@ -177,9 +175,6 @@ pub struct ClientOf {
     pub client: u32,
 }
 
-/// Numbers of gateways that are gone, by replica; the last one last.
-pub type Ended = BTreeMap<u16, VecDeque<u64>>;
-
 /// Where the program stands between two entries of the log.
 enum Phase<S> {
     /// It takes turns.
@@ -212,9 +207,9 @@ pub struct Replay<P: Program> {
     command: u64,
     /// By replica.
     gateways: BTreeMap<u16, KnownGateway>,
-    /// The numbers of the last ones that are gone, by replica: what is still on its way of them is not
+    /// The greatest number of each replica's, there or gone: what is still on its way of others is not
     /// carried out, not even their first batch, whose answer may be lost.
-    ended: Ended,
+    newest: BTreeMap<u16, u64>,
     /// By number.
     connections: BTreeMap<u64, ClientOf>,
     /// Of datagrams.
@@ -237,7 +232,7 @@ impl<P: Program> Default for Replay<P> {
             turn: 0,
             command: 0,
             gateways: BTreeMap::new(),
-            ended: Ended::new(),
+            newest: BTreeMap::new(),
             connections: BTreeMap::new(),
             sources: AllSources::default(),
             outputs: Outputs::default(),
@@ -296,8 +291,14 @@ impl<P: Program> Replay<P> {
     /// Whether the log holds this gateway to be gone.
     #[must_use]
     pub fn has_ended(&self, gateway: Gateway) -> bool {
-        let ended = self.ended.get(&gateway.replica);
-        ended.is_some_and(|it| it.contains(&gateway.number))
+        gateway.number <= self.newest_of(gateway.replica)
+            && self.gateway(gateway.replica) != Some(gateway)
+    }
+
+    /// The greatest number of this replica's gateways that the log has known; 0: it has known none.
+    #[must_use]
+    pub fn newest_of(&self, replica: u16) -> u64 {
+        self.newest.get(&replica).copied().unwrap_or(0)
     }
 
     /// All gateways that the log knows.
@@ -320,7 +321,7 @@ impl<P: Program> Replay<P> {
     pub fn known(&self) -> Vec<u8> {
         let mut known = Vec::new();
         let head = (self.key, self.log_time, self.ahead_ms, self.turn, self.cut);
-        known.extend_from_slice(format!("{head:?}{:?}{:?}", self.gateways, self.ended).as_bytes());
+        known.extend_from_slice(format!("{head:?}{:?}{:?}", self.gateways, self.newest).as_bytes());
         known.extend_from_slice(format!("{:?}", self.connections).as_bytes());
         known.extend_from_slice(&self.outputs.encode());
         known
@@ -415,11 +416,6 @@ impl<P: Program> Replay<P> {
         let Some(ended) = self.gateways.remove(&replica) else {
             return;
         };
-        let last = self.ended.entry(replica).or_default();
-        if last.len() >= ENDED_MAX {
-            last.pop_front();
-        }
-        last.push_back(ended.number);
         self.sources.end(replica);
         for connection in ended.connections.into_values() {
             self.connections.remove(&connection);
@@ -446,6 +442,7 @@ impl<P: Program> Replay<P> {
                 connections: BTreeMap::new(),
             };
             self.gateways.insert(gateway.replica, begun);
+            self.newest.insert(gateway.replica, gateway.number);
         }
         let known = self
             .gateways
@@ -589,7 +586,7 @@ impl<P: Program> Application for Replay<P> {
             ahead_ms: self.ahead_ms,
             turn: self.turn,
             cut: self.cut,
-            ended: self.ended.clone(),
+            newest: self.newest.clone(),
             outputs: self.outputs.encode(),
             saved: saved.clone(),
         })
@@ -598,7 +595,7 @@ impl<P: Program> Application for Replay<P> {
     fn restore(&mut self, reader: &mut dyn Read) -> io::Result<()> {
         let (head, outputs) = read_head(reader)?;
         self.outputs = outputs;
-        self.ended = head.ended;
+        self.newest = head.newest;
         self.key = Some(head.key);
         (self.log_time, self.ahead_ms) = (head.log_time, head.ahead_ms);
         (self.turn, self.cut, self.bytes_since_cut) = (head.turn, head.cut, 0);

@@ -1,7 +1,6 @@
 //! What the log does to a program's clients, with a program that writes down what it is given.
 use super::*;
 use crate::outputs::VOTES_MAX;
-use crate::state::ENDED_MAX;
 use quorumwire_interfaces::{Application as _, Applied, LogTime};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -281,17 +280,25 @@ fn a_first_batch_that_comes_again_behind_its_gateways_end_is_not_carried_out() {
 #[test]
 fn nothing_of_an_ended_gateway_is_carried_out() {
     a_first_batch_that_comes_again_behind_its_gateways_end_is_not_carried_out();
-    // So many are known.
+    // Nor the first batch of one that never began before the next of its replica did.
     let mut one = One::begun();
-    let many = u64::try_from(ENDED_MAX).expect("few") + 2;
-    for number in 0..many {
-        one.batch(Gateway { number, ..ONE }, 1, &[]);
+    let [late, next] = [9, 10].map(|number| Gateway { number, ..ONE });
+    assert_eq!(one.batch(next, 1, &[accept(3)]), Answer::Done);
+    assert_eq!(one.batch(late, 1, &[accept(3)]), Answer::Ended);
+    assert!(one.replay.has_ended(late) && !one.replay.has_ended(next));
+    assert_eq!(one.replay.newest_of(ONE.replica), next.number);
+}
+
+#[test]
+fn gateways_of_a_replica_come_one_behind_the_other() {
+    let day = 1_700_000_000_000;
+    let one = Gateway::next(1, 0, day, u64::MAX);
+    for (wall_ms, chance) in [(day, 0), (day + 1, 0), (day - 5, 7), (u64::MAX, 7)] {
+        let next = Gateway::next(1, one.number, wall_ms, chance);
+        assert!(next.number > one.number, "{wall_ms} {chance}");
     }
-    let known = (0..many).filter(|&number| one.replay.has_ended(Gateway { number, ..ONE }));
-    assert!(
-        known.eq(1..many - 1),
-        "all but the first, and the present one"
-    );
+    let others = [0, u64::MAX].map(|chance| Gateway::next(1, 0, day, chance));
+    assert_ne!(others[0], others[1], "chance tells them apart");
 }
 
 #[test]
@@ -593,6 +600,11 @@ fn mutants() {
             "ended-gateway-begins-again",
             "nothing_of_an_ended_gateway_is_carried_out",
             a_first_batch_that_comes_again_behind_its_gateways_end_is_not_carried_out,
+        ),
+        (
+            "gateway-before-stays",
+            "a_gateway_of_the_process_before_is_ended_by_its_replica",
+            keeper::a_gateway_that_is_not_its_own_is_ended_by_its_replica,
         ),
         (
             "heard-in-another-life",

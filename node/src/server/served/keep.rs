@@ -2,10 +2,11 @@
 //! clients and of the program. What is wanted, and when, is decided in `apps/replay`.
 use super::program::{Serving, elsewhere};
 use super::trial::{Tried, try_program};
-use super::{Server, new_gateway, new_key};
+use super::{Server, new_key};
 use crate::server::clients::AnswerKind;
 use crate::server::clock;
 use crate::server::origin::Origin;
+use crate::server::random_number;
 use crate::server::route_outcome::RouteOutcome;
 use anyhow::Context as _;
 use quorumwire_group as group;
@@ -128,8 +129,9 @@ impl Server {
         if let Some(clients) = &mut self.core.service.clients {
             clients.drop_all();
         }
-        match new_gateway(self.options.id) {
-            Ok(gateway) => Some(Input::Gateway(gateway)),
+        let wall_ms = clock::wall_ms();
+        match random_number() {
+            Ok(chance) => Some(Input::NextGateway { wall_ms, chance }),
             Err(error) => self.fail_without(error),
         }
     }

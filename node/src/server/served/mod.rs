@@ -29,7 +29,7 @@ use crate::report::{self, Durations, Report};
 use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
-use quorumwire_interfaces::{CounterSink, ReplicaId};
+use quorumwire_interfaces::CounterSink;
 use quorumwire_interpose::{Said, fits};
 use quorumwire_kv::QueryForm;
 use quorumwire_replay::{CheckerCounters, Gateway, Input, Keeper, Keeping, Replay, Reporter};
@@ -95,7 +95,7 @@ impl Service for Served {
             clients: Some(clients),
             program: Some(Serving::of(served, &options.dir, PROGRAM_FOLDER)?),
             keeper: Some(Keeper::new(
-                new_gateway(options.id)?,
+                Gateway::next(options.id.0, 0, clock::wall_ms(), random_number()?),
                 Keeping {
                     save_signal: served.how_to_save(),
                     cut_log_bytes: served.cut_log_bytes,
@@ -224,13 +224,6 @@ const fn transport(is_datagrams: bool) -> Transport {
     } else {
         Transport::Tcp
     }
-}
-
-fn new_gateway(replica: ReplicaId) -> anyhow::Result<Gateway> {
-    Ok(Gateway {
-        replica: replica.0,
-        number: random_number()?,
-    })
 }
 
 fn new_key() -> anyhow::Result<[u8; 32]> {
