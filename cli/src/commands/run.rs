@@ -86,6 +86,11 @@ pub struct Arguments {
     /// replica
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     serial_turn_s: u64,
+    /// Let the program connect to other servers, which is refused else. Each replica's does so by itself,
+    /// and what others say is not in the log: what the program tells its clients must not depend on it. Give
+    /// it to all replicas or to none
+    #[arg(long)]
+    allow_outbound: bool,
     /// Say whether the program can be served, and where it listens: its file is looked at, and it is started
     /// without clients, saves itself if it can, and begins from that. Nothing else is done
     #[arg(long)]
@@ -182,6 +187,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         published: arguments.publish.iter().copied().collect(),
         unchecked_output: arguments.unchecked_output,
         unchecked_commands: profile.unchecked_commands,
+        allow_outbound: arguments.allow_outbound,
         serial_turn_max: (arguments.serial || profile.is_serial)
             .then_some(Duration::from_secs(arguments.serial_turn_s)),
     };

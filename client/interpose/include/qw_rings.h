@@ -167,8 +167,12 @@ struct qw_control {
 	__u64 start_log_time_ns;
 	/* The time of day then. */
 	__u64 start_wall_ns;
+	/* 1: it may connect to other servers. */
+	__u32 outbound_passes;
 	/* Zero. */
-	__u64 reserved0[2];
+	__u32 reserved9;
+	/* Zero. */
+	__u64 reserved0;
 	/* What all chance follows from. */
 	__u32 key[8];
 	/* Zero. */
@@ -220,7 +224,9 @@ _Static_assert(__builtin_offsetof(struct qw_control, said_bytes) == 16, "said_by
 _Static_assert(__builtin_offsetof(struct qw_control, step_ns) == 24, "step_ns is at 24");
 _Static_assert(__builtin_offsetof(struct qw_control, start_log_time_ns) == 32, "start_log_time_ns is at 32");
 _Static_assert(__builtin_offsetof(struct qw_control, start_wall_ns) == 40, "start_wall_ns is at 40");
-_Static_assert(__builtin_offsetof(struct qw_control, reserved0) == 48, "reserved0 is at 48");
+_Static_assert(__builtin_offsetof(struct qw_control, outbound_passes) == 48, "outbound_passes is at 48");
+_Static_assert(__builtin_offsetof(struct qw_control, reserved9) == 52, "reserved9 is at 52");
+_Static_assert(__builtin_offsetof(struct qw_control, reserved0) == 56, "reserved0 is at 56");
 _Static_assert(__builtin_offsetof(struct qw_control, key) == 64, "key is at 64");
 _Static_assert(__builtin_offsetof(struct qw_control, reserved1) == 96, "reserved1 is at 96");
 _Static_assert(__builtin_offsetof(struct qw_control, given_head) == 128, "given_head is at 128");

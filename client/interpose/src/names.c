@@ -1,5 +1,5 @@
 /* Names of machines. What another server says of one is not in the log, so once the program serves
- * only numbers are known, and this machine. */
+ * only numbers are known, and this machine, unless it may ask others. */
 #include "interpose.h"
 
 #include <netdb.h>
@@ -9,9 +9,10 @@
 /* The port of those who are asked, for the replica's log. */
 #define NAMES_PORT 53
 
+/* It serves, and may not ask others. */
 static bool serves(void)
 {
-	return qw_is_on() && qw.turn > 0;
+	return qw_is_on() && qw.turn > 0 && !qw_may_leave();
 }
 
 static bool is_here(const char *name)

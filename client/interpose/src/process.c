@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -154,6 +155,28 @@ QW_CALL pid_t vfork(void)
 }
 
 /* --- children */
+
+/* A child that begins a session of its own goes into the background, where nobody would end it: it
+ * ends with the process that made it. */
+static void end_with_parent(void)
+{
+	if (qw.on == 2 && (prctl(PR_SET_PDEATHSIG, SIGKILL) || QW_REAL(getppid)() != qw.parent))
+		_exit(0);
+}
+
+QW_CALL pid_t setsid(void)
+{
+	end_with_parent();
+	return QW_REAL(setsid)();
+}
+
+/* What goes on in the background would end with the process that is served, which ends here. */
+QW_CALL int daemon(int stays_here, int keeps_streams)
+{
+	if (qw_is_on())
+		_exit(0);
+	return QW_REAL(daemon)(stays_here, keeps_streams);
+}
 
 #define NUMBER_AT offsetof(struct seccomp_data, nr)
 /* The low half of the first argument: the flags of clone(). */

@@ -280,13 +280,18 @@ void qw_tell_outbound(uint32_t port)
 	__atomic_add_fetch(&qw.control->outbound, 1, __ATOMIC_SEQ_CST);
 }
 
+bool qw_may_leave(void)
+{
+	return qw.control->outbound_passes;
+}
+
 /* What another server answers is not in the log, and when it does so differs from replica to
- * replica. So nobody listens anywhere, and the replica is told of it. */
+ * replica. So nobody listens anywhere, unless that is wanted, and the replica is told of it. */
 bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length)
 {
 	struct qw_endpoint to;
 
-	if (!qw_is_on() || !address || length < sizeof(address->sa_family) ||
+	if (!qw_is_on() || qw_may_leave() || !address || length < sizeof(address->sa_family) ||
 	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
 		return false;
 	qw_endpoint_of(address, length, &to);

@@ -42,6 +42,11 @@ _Noreturn void qw_refuse(enum qw_why why, uint64_t detail)
 	_exit(QW_EXIT_REFUSED);
 }
 
+static void before_child(void)
+{
+	qw.parent = (int)syscall(SYS_getpid);
+}
+
 /* A child process has no client: whatever it inherits is the parent's. */
 static void in_child(void)
 {
@@ -138,7 +143,7 @@ void qw_start(void)
 	qw.door = kept[1];
 	qw.replica_door = kept[2];
 	forget_environment();
-	if (pthread_atfork(NULL, NULL, in_child))
+	if (pthread_atfork(before_child, NULL, in_child))
 		complain("no memory");
 	qw.given_at = __atomic_load_n(&qw.control->given_tail, __ATOMIC_ACQUIRE);
 	qw.now_ns = qw.control->start_log_time_ns;

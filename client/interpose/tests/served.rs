@@ -81,6 +81,55 @@ fn nobody_listens_anywhere_else() {
     }
 }
 
+#[test]
+fn others_are_reached_if_that_is_wanted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = compiled(folder.path(), "asks");
+    let mut asks = Served::start_outbound(&file, &[]);
+    asks.until("a port", |it| !it.listens.is_empty());
+    asks.connect(1, 7000);
+    // Where nobody listens the kernel takes datagrams, too.
+    for way in ["udp", "datagram"] {
+        asks.ask(1, way.as_bytes());
+        asks.answer(1, "0.");
+    }
+    assert_eq!(asks.rings.outbound(), (0, 0));
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "waited in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// It would outlive its replica.
+#[test]
+fn nothing_stays_in_the_background() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = compiled(folder.path(), "asks");
+    for way in ["background", "daemon"] {
+        let mut asks = Served::start(&file, &[way]);
+        until("it ends", || {
+            let ended = asks.started.child.try_wait().expect("it is ours");
+            ended.is_some_and(|it| it.success())
+        });
+        if way == "background" {
+            let named = asks.folder.path().join("background");
+            let mut name = String::new();
+            until("its child says its number, or is gone", || {
+                name = std::fs::read_to_string(&named).unwrap_or_default();
+                !name.is_empty()
+            });
+            until("its child ends", || {
+                let state = std::fs::read_to_string(format!("/proc/{name}/stat"));
+                state.map_or(true, |it| it.contains(") Z "))
+            });
+        }
+    }
+}
+
 /// It ends, and says why.
 fn is_refused(served: &mut Served, call: i64) {
     let end = Instant::now() + PATIENCE;

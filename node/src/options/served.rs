@@ -57,6 +57,8 @@ pub struct ServedOptions {
     pub unchecked_output: bool,
     /// Commands of its clients to whose answers that applies in any case.
     pub unchecked_commands: &'static [&'static str],
+    /// It may connect to other servers, each replica's by itself.
+    pub allow_outbound: bool,
     /// Several of its threads serve, one at a time; a turn may last so long. None: one does.
     pub serial_turn_max: Option<Duration>,
 }

@@ -78,7 +78,7 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
 
 /// Programs that are run otherwise say something else, or what is compared of it is something else. How a
 /// program is known follows from the name of its file.
-fn of_program(served: &ServedOptions) -> [(&'static str, String); 5] {
+fn of_program(served: &ServedOptions) -> [(&'static str, String); 6] {
     let file = served.command.first().map(Path::new);
     let name = file.and_then(Path::file_name).unwrap_or_default();
     let signal = served.save_signal.map(|it| it.to_string());
@@ -88,6 +88,7 @@ fn of_program(served: &ServedOptions) -> [(&'static str, String); 5] {
         ("snapshot-command", given(served.save_commands.is_some())),
         ("serial", given(served.serial_turn_max.is_some())),
         ("unchecked-output", given(served.unchecked_output)),
+        ("allow-outbound", given(served.allow_outbound)),
     ]
 }
 
@@ -124,7 +125,8 @@ mod tests {
             ..ServedOptions::default()
         };
         let of = |served: &ServedOptions| of_program(served).map(|(_, value)| value);
-        assert_eq!(of(&served), ["redis-server", "15", "off", "off", "off"]);
+        let usual = ["redis-server", "15", "off", "off", "off", "off"];
+        assert_eq!(of(&served), usual);
         let other = ServedOptions {
             command: vec!["redis-server-7".into()],
             save_signal: None,
@@ -133,9 +135,11 @@ mod tests {
                 restore: "true".into(),
             }),
             unchecked_output: true,
+            allow_outbound: true,
             serial_turn_max: Some(Duration::from_secs(1)),
             ..served
         };
-        assert_eq!(of(&other), ["redis-server-7", "none", "on", "on", "on"]);
+        let unusual = ["redis-server-7", "none", "on", "on", "on", "on"];
+        assert_eq!(of(&other), unusual);
     }
 }

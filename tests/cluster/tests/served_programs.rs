@@ -2,7 +2,8 @@
 //! runs one, and whose clients connect to any of them.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -109,6 +110,43 @@ fn ask_for_children_and_other_servers(cluster: &Cluster<'_>, id: u16) -> Result<
         Ok(count.is_some_and(|it| !it.ends_with(" 0")))
     })?;
     follow("NO", "ONE")
+}
+
+/// Each replica's program does by itself what is allowed.
+#[test]
+fn another_server_is_reached_from_every_replica_if_that_is_allowed() {
+    let plan = Plan {
+        switches: vec!["allow-outbound"],
+        ..three(&REDIS)
+    };
+    run_started(plan, |cluster| {
+        wait_for_redis(cluster, &[0, 1, 2])?;
+        let here = TcpStream::connect(cluster.redis(1))?.local_addr()?.ip();
+        let other = TcpListener::bind((here, 0))?;
+        other.set_nonblocking(true)?;
+        let at = other.local_addr()?;
+        let mut connection = connect(cluster.redis(1))?;
+        let mut follow = redis::cmd("REPLICAOF");
+        follow.arg(here.to_string()).arg(at.port());
+        follow.query::<()>(&mut connection)?;
+        let mut heard = Vec::new();
+        cluster.wait_for("three who connect", || {
+            while let Ok((one, _)) = other.accept() {
+                heard.push(one);
+            }
+            Ok(heard.len() >= 3)
+        })?;
+        for mut one in heard {
+            let mut said = [0; 4];
+            one.set_read_timeout(Some(FILLED_WITHIN))?;
+            one.read_exact(&mut said)?;
+            ensure!(&said == b"*1\r\n", "{}", said.escape_ascii());
+        }
+        Ok(redis::cmd("REPLICAOF")
+            .arg("NO")
+            .arg("ONE")
+            .query(&mut connection)?)
+    });
 }
 
 /// The log is so short that it is cut often.

@@ -128,8 +128,12 @@ pub const CONTROL_STEP_NS_AT: usize = 24;
 pub const CONTROL_START_LOG_TIME_NS_AT: usize = 32;
 /// Where `start_wall_ns` stands in `control`.
 pub const CONTROL_START_WALL_NS_AT: usize = 40;
+/// Where `outbound_passes` stands in `control`.
+pub const CONTROL_OUTBOUND_PASSES_AT: usize = 48;
+/// Where `reserved9` stands in `control`.
+pub const CONTROL_RESERVED9_AT: usize = 52;
 /// Where `reserved0` stands in `control`.
-pub const CONTROL_RESERVED0_AT: usize = 48;
+pub const CONTROL_RESERVED0_AT: usize = 56;
 /// Where `key` stands in `control`.
 pub const CONTROL_KEY_AT: usize = 64;
 /// Where `reserved1` stands in `control`.

@@ -179,6 +179,7 @@ impl World for Ringed {
             wall_ns: 1_000_000 * MILLISECOND + WALL_AHEAD_NS,
             step_ns: 1000,
             key: [7; 32],
+            allow_outbound: false,
         };
         let sizes = Sizes {
             given: 1 << 20,

@@ -11,6 +11,13 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(20);
 pub const MILLISECOND: u64 = 1_000_000;
 
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Way {
+    Alone,
+    Serial,
+    Outbound,
+}
+
 /// A program that is served, and its clients.
 pub struct Served {
     pub rings: Rings,
@@ -21,7 +28,7 @@ pub struct Served {
     pub said: BTreeMap<u64, Vec<u8>>,
     pub closed: Vec<u64>,
     pub datagrams: Vec<(SocketAddr, String)>,
-    _folder: tempfile::TempDir,
+    pub folder: tempfile::TempDir,
 }
 
 impl Drop for Served {
@@ -33,20 +40,26 @@ impl Drop for Served {
 
 impl Served {
     pub fn start(file: &str, arguments: &[&str]) -> Self {
-        Self::start_of(file, arguments, false)
+        Self::start_of(file, arguments, Way::Alone)
+    }
+
+    /// It may connect to other servers.
+    pub fn start_outbound(file: &str, arguments: &[&str]) -> Self {
+        Self::start_of(file, arguments, Way::Outbound)
     }
 
     /// Several threads serve.
     pub fn start_serial(file: &str, arguments: &[&str]) -> Self {
-        Self::start_of(file, arguments, true)
+        Self::start_of(file, arguments, Way::Serial)
     }
 
-    fn start_of(file: &str, arguments: &[&str], is_serial: bool) -> Self {
+    fn start_of(file: &str, arguments: &[&str], way: Way) -> Self {
         let start = Start {
             log_time_ns: 1_000_000 * MILLISECOND,
             wall_ns: 1_700_000_000_000 * MILLISECOND,
             step_ns: 1000,
             key: [7; 32],
+            allow_outbound: way == Way::Outbound,
         };
         let sizes = Sizes {
             given: 2 << 20,
@@ -55,7 +68,7 @@ impl Served {
         let rings = Rings::new(sizes, &start).expect("memory");
         let folder = tempfile::tempdir().expect("a folder");
         let mut program = Program::of(file, folder.path());
-        program.is_serial = is_serial;
+        program.is_serial = way == Way::Serial;
         program.arguments = arguments.iter().map(Into::into).collect();
         let started = program.start(&rings).expect("it starts");
         Self {
@@ -67,7 +80,7 @@ impl Served {
             said: BTreeMap::new(),
             closed: Vec::new(),
             datagrams: Vec::new(),
-            _folder: folder,
+            folder,
         }
     }
 

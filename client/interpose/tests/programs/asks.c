@@ -134,6 +134,22 @@ static int handed_over(int client)
 	return sendmsg(pair[0], &message, 0) < 0 ? errno : 0;
 }
 
+/* Goes into the background; the file says who is there. */
+static int background(void)
+{
+	FILE *file;
+
+	if (fork())
+		_exit(0);
+	file = fopen("background.new", "w");
+	fprintf(file, "%d", (int)syscall(SYS_getpid));
+	fclose(file);
+	rename("background.new", "background");
+	setsid();
+	for (;;)
+		pause();
+}
+
 /* 0, or an error's number. */
 static int outcome(int client, const char *what)
 {
@@ -178,6 +194,10 @@ static int outcome(int client, const char *what)
 		return asked(what + 4);
 	if (!strcmp(what, "known"))
 		return known();
+	if (!strcmp(what, "background"))
+		return background();
+	if (!strcmp(what, "daemon"))
+		return daemon(0, 0);
 	if (!strcmp(what, "hand"))
 		return handed_over(client);
 	if (!strcmp(what, "exec"))

@@ -709,7 +709,7 @@ impl Clients {
         if more > 0 && self.counters.outbound == 0 {
             tracing::warn!(
                 port,
-                "the served program wants to connect to another server, and is refused"
+                "the served program wants to connect to another server, and is refused: see --allow-outbound"
             );
         }
         self.counters.outbound += more;

@@ -29,6 +29,7 @@ pub struct Serving {
     /// The replica's folder.
     place: PathBuf,
     serial_turn_max: Option<Duration>,
+    allow_outbound: bool,
     save_time_max: Duration,
     commands: Option<Commands>,
     running: Option<Running>,
@@ -109,6 +110,7 @@ impl Serving {
             program,
             place,
             serial_turn_max: options.serial_turn_max,
+            allow_outbound: options.allow_outbound,
             save_time_max: options.save_time_max,
             commands,
             running: None,
@@ -418,6 +420,7 @@ impl replay::Program for Serving {
             wall_ns: self.last.wall_ns,
             step_ns: STEP_NS,
             key,
+            allow_outbound: self.allow_outbound,
         };
         self.running = None; // it is killed
         self.checker.begin(turn);

@@ -75,7 +75,7 @@ pub fn try_program(served: &ServedOptions, is_over: &AtomicBool) -> anyhow::Resu
     let mut program = Program::of(file, folder.path());
     program.arguments = arguments.to_vec();
     program.is_serial = served.serial_turn_max.is_some();
-    let mut trial = Trial::start(&program, is_over)?;
+    let mut trial = Trial::start(&program, served.allow_outbound, is_over)?;
     let tried = trial.until_it_listens()?;
     if let Some(at) = tried.listens.first() {
         trial.visit(*at)?;
@@ -96,7 +96,7 @@ pub fn try_program(served: &ServedOptions, is_over: &AtomicBool) -> anyhow::Resu
             }
             (None, None) => {}
         }
-        let again = Trial::start(&program, is_over)?.until_it_listens();
+        let again = Trial::start(&program, served.allow_outbound, is_over)?.until_it_listens();
         let again = again.context("begun anew from what it saved")?;
         ensure!(
             again == tried,
@@ -107,7 +107,11 @@ pub fn try_program(served: &ServedOptions, is_over: &AtomicBool) -> anyhow::Resu
 }
 
 impl<'a> Trial<'a> {
-    fn start(program: &'a Program, is_over: &'a AtomicBool) -> anyhow::Result<Self> {
+    fn start(
+        program: &'a Program,
+        allow_outbound: bool,
+        is_over: &'a AtomicBool,
+    ) -> anyhow::Result<Self> {
         let day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         let wall_ns = u64::try_from(day.as_nanos())?;
         let start = Start {
@@ -115,6 +119,7 @@ impl<'a> Trial<'a> {
             wall_ns,
             step_ns: STEP_NS,
             key: [7; 32],
+            allow_outbound,
         };
         let rings =
             Rings::new(Sizes::default(), &start).context("memory for the program's rings")?;
