@@ -3,6 +3,10 @@
 use crate::{Now, Peer, SnapshotProgress};
 use quorumwire_interfaces::{Index, Term};
 use std::collections::VecDeque;
+use std::time::Duration;
+
+/// With each failure up to this number a snapshot is read again after twice as long.
+const FAILURES_COUNTED: u32 = 4;
 
 /// A leader's view of one member.
 #[derive(Debug)]
@@ -75,6 +79,8 @@ pub(crate) struct SnapshotTransfer {
     pub(crate) offset: u64,
     /// The chunk is being read.
     pub(crate) reading: bool,
+    /// Times that a piece could not be read, one behind the other.
+    pub(crate) failures: u32,
     /// When the transfer last moved.
     pub(crate) moved_at: Now,
 }
@@ -88,8 +94,24 @@ impl SnapshotTransfer {
             total_bytes: 0,
             offset: 0,
             reading: true,
+            failures: 0,
             moved_at: now,
         }
+    }
+
+    /// A piece could not be read: all of it is read again, after a while.
+    pub(crate) fn fail(&mut self, now: Now) {
+        *self = Self {
+            reading: false,
+            failures: self.failures.saturating_add(1),
+            ..Self::new((self.last_index, self.last_term), now)
+        };
+    }
+
+    /// When it goes on by itself, if nothing moves it. To read it again looks at all of it.
+    pub(crate) fn goes_on_at(&self, timeout: Duration) -> Duration {
+        let pause = timeout.saturating_mul(1 << self.failures.min(FAILURES_COUNTED));
+        self.moved_at.0 + pause
     }
 
     /// Whether it could not be read, and will be read again.

@@ -132,9 +132,7 @@ impl Replica {
             }
             // If not, one is asked for, and this one is read again meanwhile: who serves a program has no
             // other without a majority, which may be waiting for this one.
-            let last = (last_index, transfer.last_term);
-            *transfer = SnapshotTransfer::new(last, self.now);
-            transfer.reading = false;
+            transfer.fail(self.now);
             self.ask_for_snapshot(outputs);
             return;
         };
@@ -143,6 +141,7 @@ impl Replica {
             "more was read than asked for"
         );
         transfer.reading = false;
+        transfer.failures = 0;
         transfer.total_bytes = total_bytes;
         progress.catches_up_by = Some(total_bytes);
         transfer.moved_at = self.now;
@@ -228,7 +227,7 @@ impl Replica {
             let Sending::Snapshot(transfer) = &mut progress.state else {
                 continue;
             };
-            if transfer.reading || now.0 < transfer.moved_at.0 + timeout {
+            if transfer.reading || now.0 < transfer.goes_on_at(timeout) {
                 continue;
             }
             transfer.moved_at = now;

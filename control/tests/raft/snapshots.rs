@@ -357,7 +357,7 @@ fn one_that_cannot_be_read_is_read_again_after_a_while() {
     assert_eq!(host.read(0, b"half", 8), [(2, "half".into())]);
 }
 
-/// Another leader has sent it the beginning, or this one in an earlier term.
+/// This leader has sent it more, and began again because a piece could not be read.
 #[test]
 fn who_holds_more_of_it_is_sent_the_rest() {
     let mut host = Host::new();
