@@ -88,6 +88,8 @@ pub struct ServedProcess {
     looks: u8,
     drawn: u64,
     equal_windows: u64,
+    /// What it ends is a gateway of its own, of before.
+    ends_own: bool,
     /// When the process looks again whether its program takes more, whatever happens: as in the node.
     looks_at: Nanos,
 }
@@ -207,6 +209,7 @@ impl Machine {
             looks: 0,
             drawn: 0,
             equal_windows: 0,
+            ends_own: false,
             looks_at: 0,
         };
         let state = process.group.store.inner_mut();
@@ -304,8 +307,8 @@ impl World {
                     self.checks.require(false, || said);
                 }
                 let own = self.machines[machine].peer.id.0;
-                if matches!(asked, Asked::GatewayEnds(it) if it.replica == own) {
-                    self.counts.see("served: gateway of a process before ended");
+                if let Asked::GatewayEnds(it) = asked {
+                    self.served(machine)?.ends_own = it.replica == own;
                 }
                 let number = asked.number();
                 let is_pending = self.submit(machine, number, &command);
@@ -436,7 +439,12 @@ impl World {
                 self.counts.see("served: program begun");
             }
             Become::Answered(Some(Answer::Done)) if number == ENDS => {
-                self.counts.see("served: gateway ended by a leader");
+                let ends_own = self.served(machine).is_some_and(|it| it.ends_own);
+                self.counts.see(if ends_own {
+                    "served: gateway of a process before ended"
+                } else {
+                    "served: gateway ended by a leader"
+                });
             }
             Become::Answered(it) => self.checks.require(it.is_some(), || {
                 format!("I18: {number} is answered {}", reply.escape_ascii())
