@@ -136,8 +136,8 @@ struct qw_state {
 	/* What the program has inherited, with the doorbells. */
 	int kept[QW_KEPT_COUNT];
 	int process, thread;
-	/* Of a child that the program has made: who made it. */
-	int parent;
+	/* Who made this process, with which it ends; 0: nobody known. And who makes another. */
+	int parent, maker;
 	/* The turn that is carried out. */
 	uint64_t turn;
 	uint64_t now_ns, wall_ahead_ns;
@@ -322,6 +322,8 @@ bool qw_has_option(int descriptor, int level, int option);
 bool qw_endpoint_of(const struct sockaddr *address, socklen_t length, struct qw_endpoint *endpoint);
 /* The program wanted something of another server. */
 void qw_tell_outbound(uint32_t port);
+/* The process ends with who made it, from now on. */
+void qw_end_with_parent(void);
 /* It may connect to other servers. */
 bool qw_may_leave(void);
 bool qw_is_elsewhere(const struct sockaddr *address, socklen_t length);

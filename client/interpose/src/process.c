@@ -6,7 +6,6 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -148,6 +147,27 @@ QW_CALL int prlimit64(pid_t process, __rlimit_resource_t which, const struct rli
 	return QW_REAL(prlimit64)(real_of_thread(process), which, to, from);
 }
 
+/* --- users: with another one the kernel forgets that the process ends with who made it */
+
+#define AS_ANOTHER(name, parameters, arguments) \
+	QW_CALL int name parameters \
+	{ \
+		int result = QW_REAL(name) arguments; \
+\
+		if (!result) \
+			qw_end_with_parent(); \
+		return result; \
+	}
+
+AS_ANOTHER(setuid, (uid_t user), (user))
+AS_ANOTHER(seteuid, (uid_t user), (user))
+AS_ANOTHER(setreuid, (uid_t real, uid_t effective), (real, effective))
+AS_ANOTHER(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
+AS_ANOTHER(setgid, (gid_t group), (group))
+AS_ANOTHER(setegid, (gid_t group), (group))
+AS_ANOTHER(setregid, (gid_t real, gid_t effective), (real, effective))
+AS_ANOTHER(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
+
 /* Its child has memory of its own: otherwise what the child closes would be closed here. */
 QW_CALL pid_t vfork(void)
 {
@@ -155,28 +175,6 @@ QW_CALL pid_t vfork(void)
 }
 
 /* --- children */
-
-/* A child that begins a session of its own goes into the background, where nobody would end it: it
- * ends with the process that made it. */
-static void end_with_parent(void)
-{
-	if (qw.on == 2 && (prctl(PR_SET_PDEATHSIG, SIGKILL) || QW_REAL(getppid)() != qw.parent))
-		_exit(0);
-}
-
-QW_CALL pid_t setsid(void)
-{
-	end_with_parent();
-	return QW_REAL(setsid)();
-}
-
-/* What goes on in the background would end with the process that is served, which ends here. */
-QW_CALL int daemon(int stays_here, int keeps_streams)
-{
-	if (qw_is_on())
-		_exit(0);
-	return QW_REAL(daemon)(stays_here, keeps_streams);
-}
 
 #define NUMBER_AT offsetof(struct seccomp_data, nr)
 /* The low half of the first argument: the flags of clone(). */

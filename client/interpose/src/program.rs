@@ -2,9 +2,11 @@
 use crate::rings::Rings;
 use crate::{LIBRARY, SERIAL_LIBRARY, ffi};
 use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -26,12 +28,23 @@ pub struct Program {
     pub is_serial: bool,
 }
 
-/// A program that runs. It ends with the process that started it.
+/// A program that runs. It ends with the process that started it. Dropped, it is killed, and what it has
+/// started with it.
 #[derive(Debug)]
 pub struct Started {
     /// The process.
     pub child: Child,
     _library: OwnedFd,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(group) = group {
+            kill_process_group(group, Signal::KILL).ok(); // gone already
+        }
+        self.child.wait().ok();
+    }
 }
 
 fn library(is_serial: bool) -> io::Result<OwnedFd> {
@@ -58,6 +71,7 @@ impl Program {
         command
             .args(&self.arguments)
             .current_dir(&self.folder)
+            .process_group(0)
             .env_clear()
             .envs(
                 KEPT_VARIABLES

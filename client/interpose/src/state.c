@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,9 +44,20 @@ _Noreturn void qw_refuse(enum qw_why why, uint64_t detail)
 	_exit(QW_EXIT_REFUSED);
 }
 
+void qw_end_with_parent(void)
+{
+	if (qw.on > 0 && qw.parent &&
+	    (prctl(PR_SET_PDEATHSIG, SIGKILL) || (int)syscall(SYS_getppid) != qw.parent))
+		_exit(QW_EXIT_REFUSED);
+}
+
+/* To the kernel a child's maker is the thread that made it, and that may end early, but for the
+ * first. */
 static void before_child(void)
 {
-	qw.parent = (int)syscall(SYS_getpid);
+	int maker = (int)syscall(SYS_getpid);
+
+	qw.maker = (int)syscall(SYS_gettid) == maker ? maker : 0;
 }
 
 /* A child process has no client: whatever it inherits is the parent's. */
@@ -52,6 +65,8 @@ static void in_child(void)
 {
 	if (qw.on == 1)
 		qw.on = 2;
+	qw.parent = qw.maker;
+	qw_end_with_parent();
 	qw_end_threads();
 }
 
@@ -149,6 +164,7 @@ void qw_start(void)
 	qw.now_ns = qw.control->start_log_time_ns;
 	qw.wall_ahead_ns = qw.control->start_wall_ns - qw.now_ns;
 	qw.process = (int)syscall(SYS_getpid);
+	qw.parent = (int)syscall(SYS_getppid);
 	qw.on = 1;
 	/* What the kernel drew for the program: the C library has used it, programs look at it. */
 	qw_chance((void *)getauxval(AT_RANDOM), 16);

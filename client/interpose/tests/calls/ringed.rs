@@ -35,13 +35,6 @@ pub struct Ringed {
     _folder: tempfile::TempDir,
 }
 
-impl Drop for Ringed {
-    fn drop(&mut self) {
-        self.started.child.kill().ok();
-        self.started.child.wait().ok();
-    }
-}
-
 impl Ringed {
     /// Takes in what the program says.
     fn listen(&mut self) -> Result<(), String> {

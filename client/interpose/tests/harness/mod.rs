@@ -31,13 +31,6 @@ pub struct Served {
     pub folder: tempfile::TempDir,
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.started.child.kill().ok();
-        self.started.child.wait().ok();
-    }
-}
-
 impl Served {
     pub fn start(file: &str, arguments: &[&str]) -> Self {
         Self::start_of(file, arguments, Way::Alone)

@@ -9,10 +9,12 @@
 #include <pthread.h>
 #include <resolv.h>
 #include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -134,18 +136,20 @@ static int handed_over(int client)
 	return sendmsg(pair[0], &message, 0) < 0 ? errno : 0;
 }
 
-/* Goes into the background; the file says who is there. */
-static int background(void)
+/* Goes into the background, by so many steps; the file says who is there. */
+static int background(int steps)
 {
 	FILE *file;
 
-	if (fork())
-		_exit(0);
+	while (steps-- > 0) {
+		if (fork())
+			_exit(0);
+		setsid();
+	}
 	file = fopen("background.new", "w");
 	fprintf(file, "%d", (int)syscall(SYS_getpid));
 	fclose(file);
 	rename("background.new", "background");
-	setsid();
 	for (;;)
 		pause();
 }
@@ -154,6 +158,7 @@ static int background(void)
 static int outcome(int client, const char *what)
 {
 	static char stack[1 << 16];
+	int signal = 0;
 
 	if (!strcmp(what, "fork"))
 		return waited(fork());
@@ -195,9 +200,15 @@ static int outcome(int client, const char *what)
 	if (!strcmp(what, "known"))
 		return known();
 	if (!strcmp(what, "background"))
-		return background();
-	if (!strcmp(what, "daemon"))
-		return daemon(0, 0);
+		return background(1);
+	if (!strcmp(what, "far"))
+		return background(2);
+	if (!strcmp(what, "daemon")) /* its child goes there */
+		return fork() ? 0 : daemon(0, 0) ? errno : background(0);
+	if (!strcmp(what, "nobody"))
+		return setgid(65534) || setuid(65534) ? errno : 0;
+	if (!strcmp(what, "ends"))
+		return prctl(PR_GET_PDEATHSIG, &signal) ? errno : signal - SIGKILL;
 	if (!strcmp(what, "hand"))
 		return handed_over(client);
 	if (!strcmp(what, "exec"))
