@@ -74,6 +74,10 @@ pub struct Arguments {
     /// Have the program save itself when the log behind the last time has grown so much; clients are cut then
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     cut_log_mib: u64,
+    /// For a program that cannot save itself: when the log has grown so much, all of which is kept on disk
+    /// and in memory, no client is served any more
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    whole_log_max_mib: u64,
     /// Do not compare what the replicas' programs say to clients, of a program that says something else on
     /// each by right. Give it to all replicas or to none
     #[arg(long)]
@@ -91,8 +95,9 @@ pub struct Arguments {
     /// it to all replicas or to none
     #[arg(long)]
     allow_outbound: bool,
-    /// Say whether the program can be served, and where it listens: its file is looked at, and it is started
-    /// without clients, saves itself if it can, and begins from that. Nothing else is done
+    /// Say whether the program can be served, and where it listens: its file is looked at, it is started, a
+    /// client connects, says nothing and goes, it saves itself if it can, and begins from that. Nothing else
+    /// is done
     #[arg(long)]
     check: bool,
     /// Die as soon as this parent process is gone
@@ -184,6 +189,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         save_commands,
         save_time_max: Duration::from_secs(arguments.save_timeout_s),
         cut_log_bytes: arguments.cut_log_mib << 20,
+        whole_log_bytes_max: arguments.whole_log_max_mib << 20,
         published: arguments.publish.iter().copied().collect(),
         unchecked_output: arguments.unchecked_output,
         unchecked_commands: profile.unchecked_commands,

@@ -53,6 +53,8 @@ pub struct ServedOptions {
     pub save_time_max: Duration,
     /// It does so when the log behind the last time has grown to this size.
     pub cut_log_bytes: u64,
+    /// Without a way to save it: when the log has grown to this size, no client is served.
+    pub whole_log_bytes_max: u64,
     /// What it says is not compared with what those of other replicas say.
     pub unchecked_output: bool,
     /// Commands of its clients to whose answers that applies in any case.

@@ -183,6 +183,53 @@ fn fill(address: SocketAddr, name: &str, rounds: u32) -> Result<()> {
     Ok(())
 }
 
+/// All of its log is kept, and its limit is known to clients and to people. With a greater one it goes on.
+#[test]
+fn a_log_that_is_kept_whole_has_a_limit() {
+    let plan = |limit_mib| Plan {
+        options: vec![("save-signal", "none"), ("whole-log-max-mib", limit_mib)],
+        ..three(&REDIS)
+    };
+    run_started(plan("1"), |cluster| {
+        wait_for_redis(cluster, &[0, 1, 2])?;
+        let value = "x".repeat(VALUE_BYTES);
+        let (mut kept, mut connection) = (0, connect(cluster.redis(1))?);
+        while connection
+            .set::<_, _, ()>(format!("key{kept}"), &value)
+            .is_ok()
+        {
+            kept += 1;
+            ensure!(kept * VALUE_BYTES < 2 << 20, "there is no limit");
+        }
+        ensure!(kept * VALUE_BYTES > 1 << 19, "{kept} values are few");
+        for id in 0..3 {
+            cluster.wait_for("a limit that is known", || {
+                let faults = cluster.status(id)?.faults;
+                let is_known = faults.iter().any(|it| it.contains("whole-log-max-mib"));
+                Ok(is_known && connect(cluster.redis(id)).is_err())
+            })?;
+            ensure!(
+                cluster
+                    .log(id)
+                    .contains("the whole log is kept, also in memory")
+            );
+        }
+        for id in 0..3 {
+            cluster.kill(id)?;
+        }
+        cluster.plan().options = plan("2").options;
+        for id in 0..3 {
+            cluster.start(id)?;
+        }
+        wait_for_redis(cluster, &[0, 1, 2])?;
+        for id in 0..3 {
+            let found: usize = redis::cmd("DBSIZE").query(&mut connect(cluster.redis(id))?)?;
+            ensure!((kept..=kept + 1).contains(&found), "{found} of {kept}");
+        }
+        Ok(())
+    });
+}
+
 /// A program that can save itself does so when the log has grown, and begins anew from that everywhere: so
 /// one that has nothing else is equal.
 #[test]

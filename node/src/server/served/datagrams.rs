@@ -1,5 +1,6 @@
 //! The clients of this replica's served program that send datagrams. A datagram is taken into a batch or
 //! lost, as in the network; the program's answers leave from the port at which their client was heard.
+use super::NoClients;
 use anyhow::{Context as _, ensure};
 use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
@@ -29,6 +30,8 @@ counters! {
         pub dropped_of_one: "served_datagrams_dropped_of_one",
         /// Datagrams of clients of the served program dropped because their replica does not lead
         pub refused_by_follower: "served_datagrams_refused_by_follower",
+        /// Datagrams of clients dropped because the log, kept whole, has reached its limit
+        pub refused_log_full: "served_datagrams_refused_log_full",
         /// Datagrams of clients dropped because the served program had left too many unread
         pub dropped_unread: "served_datagrams_dropped_unread",
         /// Datagrams of the served program dropped because their addressee has sent none, or not for long
@@ -54,8 +57,8 @@ pub struct Datagrams {
     buffer: Vec<u8>,
     /// So many this program had no room for.
     lost: u64,
-    /// None are taken: what comes is dropped.
-    pub refuses: bool,
+    /// None are taken, for this reason: what comes is dropped.
+    pub refuses: Option<NoClients>,
     pub counters: DatagramCounters,
 }
 
@@ -85,7 +88,7 @@ impl Default for Datagrams {
             ports: BTreeMap::new(),
             buffer: vec![0; DATAGRAM_BYTES_MAX],
             lost: 0,
-            refuses: false,
+            refuses: None,
             counters: DatagramCounters::default(),
         }
     }
@@ -113,7 +116,7 @@ impl Datagrams {
         let socket = bind(served).with_context(|| {
             format!(
                 "the served program takes datagrams at {at}: cannot take any at {served}: \
-                 --publish PORT=HOST:PORT serves it elsewhere"
+                 --publish PORT=IP:PORT serves it elsewhere"
             )
         })?;
         let mut socket = UdpSocket::from_std(socket);
@@ -169,9 +172,16 @@ impl Datagrams {
                     }
                     Err(_) => continue, // of one that was sent before
                 };
-                if self.refuses {
-                    self.counters.refused_by_follower += 1;
-                    continue;
+                match self.refuses {
+                    None => {}
+                    Some(NoClients::Follows) => {
+                        self.counters.refused_by_follower += 1;
+                        continue;
+                    }
+                    Some(NoClients::LogIsFull) => {
+                        self.counters.refused_log_full += 1;
+                        continue;
+                    }
                 }
                 match batches.room_for_datagram(peer.ip()) {
                     Ok(()) => {}

@@ -151,16 +151,20 @@ fn what_a_program_had_no_room_for_is_counted_over_its_beginnings() {
 }
 
 #[test]
-fn a_follower_that_refuses_drops_what_comes() {
+fn who_refuses_drops_what_comes() {
     let mut bench = Bench::new();
     let one = client(2);
-    bench.datagrams.refuses = true;
-    one.send_to(b"lost", bench.at).unwrap();
-    bench.take();
-    bench.datagrams.refuses = false;
+    for why in [NoClients::Follows, NoClients::LogIsFull] {
+        bench.datagrams.refuses = Some(why);
+        one.send_to(b"lost", bench.at).unwrap();
+        bench.take();
+    }
+    bench.datagrams.refuses = None;
     one.send_to(b"taken", bench.at).unwrap();
     bench.take();
     let logged = bench.logged();
     assert_eq!(logged, [(one.local_addr().unwrap(), 5)]);
-    assert_eq!(bench.datagrams.counters.refused_by_follower, 1);
+    let counters = &bench.datagrams.counters;
+    assert_eq!(counters.refused_by_follower, 1);
+    assert_eq!(counters.refused_log_full, 1);
 }

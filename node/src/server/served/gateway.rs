@@ -4,6 +4,7 @@ use super::super::clock;
 use super::super::handshakes::Handshakes;
 use super::super::stream::Stream;
 
+use super::NoClients;
 use super::datagrams::Datagrams;
 use crate::options::{ProgramPort, Transport};
 use anyhow::Context as _;
@@ -57,6 +58,8 @@ counters! {
         pub cut_with_gateway: "served_connections_cut_with_gateway",
         /// Clients of the served program refused, or cut, because their replica does not lead
         pub refused_by_follower: "served_connections_refused_by_follower",
+        /// Clients of the served program refused, or cut, because the log, kept whole, has reached its limit
+        pub refused_log_full: "served_connections_refused_log_full",
         /// Clients of the served program refused, or lost, because of TLS
         pub refused_by_tls: "served_connections_refused_by_tls",
         /// Clients of the served program that went away before their TLS handshake was done
@@ -153,7 +156,7 @@ pub struct Clients {
     /// When the program began, until its ports were looked at.
     began_at: Option<Now>,
     /// This replica does not lead, and is to serve nobody then.
-    refuses: bool,
+    refuses: Option<NoClients>,
     /// How connections are secured; none: not at all.
     pub tls: Option<Arc<ServerConfig>>,
     handshakes: Handshakes,
@@ -186,7 +189,7 @@ impl Clients {
             held_max,
             is_exposed,
             began_at: None,
-            refuses: false,
+            refuses: None,
             tls: None,
             handshakes: Handshakes::default(),
             first_port: 0,
@@ -228,7 +231,7 @@ impl Clients {
                 anyhow::ensure!(
                     self.is_exposed || served.ip().is_loopback(),
                     "the served program takes datagrams at {at}: {served} is no loopback address, and datagrams \
-                     are not encrypted: --insecure serves them there, and --publish PORT/udp=HOST:PORT elsewhere"
+                     are not encrypted: --insecure serves them there, and --publish PORT/udp=IP:PORT elsewhere"
                 );
                 let token = self.next_port;
                 self.next_port += 1;
@@ -254,7 +257,7 @@ impl Clients {
         let mut listener = listener.with_context(|| {
             format!(
                 "the served program listens at {at}: cannot listen on {published}: \
-                 --publish PORT=HOST:PORT serves it elsewhere"
+                 --publish PORT=IP:PORT serves it elsewhere"
             )
         })?;
         let token = self.next_port;
@@ -403,16 +406,24 @@ impl Clients {
         }
     }
 
-    /// Whether nobody is served here from now on: those who are connected are cut.
-    pub fn refuse(&mut self, refuses: bool, batches: &mut Batches) {
-        self.datagrams.refuses = refuses;
-        if std::mem::replace(&mut self.refuses, refuses) || !refuses {
+    /// Whether nobody is served here from now on, and why: those who are connected are cut.
+    pub fn refuse(&mut self, why: Option<NoClients>, batches: &mut Batches) {
+        self.datagrams.refuses = why;
+        if std::mem::replace(&mut self.refuses, why) == why {
             return;
         }
+        let Some(why) = why else { return };
         let clients: Vec<u32> = self.each.keys().copied().collect();
-        self.counters.refused_by_follower += clients.len() as u64;
+        self.count_refused(why, clients.len() as u64);
         for client in clients {
             self.remove(client, batches);
+        }
+    }
+
+    const fn count_refused(&mut self, why: NoClients, clients: u64) {
+        match why {
+            NoClients::Follows => self.counters.refused_by_follower += clients,
+            NoClients::LogIsFull => self.counters.refused_log_full += clients,
         }
     }
 
@@ -452,9 +463,8 @@ impl Clients {
         batches: &mut Batches,
         now: Now,
     ) {
-        if self.refuses {
-            self.counters.refused_by_follower += 1;
-            return;
+        if let Some(why) = self.refuses {
+            return self.count_refused(why, 1);
         }
         if self.each.len() >= CLIENTS_MAX {
             self.counters.too_many += 1;

@@ -352,14 +352,14 @@ fn a_try_to_connect_elsewhere_is_counted() {
 }
 
 #[test]
-fn a_follower_that_refuses_cuts_whom_it_has_and_takes_nobody() {
+fn who_refuses_cuts_whom_it_has_and_takes_nobody() {
     let mut bench = Bench::new();
-    let refuse = |bench: &mut Bench, refuses| bench.clients.refuse(refuses, &mut bench.batches);
-    refuse(&mut bench, false);
+    let refuse = |bench: &mut Bench, why| bench.clients.refuse(why, &mut bench.batches);
+    refuse(&mut bench, None);
     let mut first = bench.connect();
     assert_eq!(bench.turn(), [Did::Accept(0)]);
-    refuse(&mut bench, true);
-    refuse(&mut bench, true);
+    refuse(&mut bench, Some(NoClients::Follows));
+    refuse(&mut bench, Some(NoClients::Follows));
     assert_eq!(bench.turn(), [Did::Reset(0)]);
     let mut second = bench.connect();
     assert_eq!(bench.turn(), []);
@@ -368,7 +368,11 @@ fn a_follower_that_refuses_cuts_whom_it_has_and_takes_nobody() {
         assert_eq!(socket.read(&mut [0]).unwrap(), 0, "it is hung up");
     }
     assert_eq!(bench.clients.counters.refused_by_follower, 2);
-    refuse(&mut bench, false);
+    refuse(&mut bench, Some(NoClients::LogIsFull));
+    let _fourth = bench.connect();
+    assert_eq!(bench.turn(), []);
+    assert_eq!(bench.clients.counters.refused_log_full, 1);
+    refuse(&mut bench, None);
     let _third = bench.connect();
     assert_eq!(bench.turn(), [Did::Accept(1)]);
 }

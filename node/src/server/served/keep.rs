@@ -76,11 +76,15 @@ impl Server {
     fn carry_out_wish(&mut self, wish: Wish) -> Option<Input> {
         match wish {
             Wish::Submit(asked, command) => {
-                if let Asked::GatewayEnds(gateway) = asked {
-                    tracing::warn!(
-                        replica = gateway.replica,
+                match asked {
+                    Asked::GatewayEnds(it) if it.replica == self.options.id.0 => tracing::info!(
+                        "the connections of the clients that this replica had before it started end"
+                    ),
+                    Asked::GatewayEnds(it) => tracing::warn!(
+                        replica = it.replica,
                         "not heard for long: its clients' connections end"
-                    );
+                    ),
+                    Asked::Begin | Asked::Cut | Asked::Outputs | Asked::Verdict => {}
                 }
                 let number = asked.number();
                 let is_pending = self.propose(number, &command);

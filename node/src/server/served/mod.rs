@@ -67,8 +67,21 @@ pub struct Served {
     followers_refuse: bool,
     trial: Option<RunningTrial>,
     is_able_to_save: bool,
+    /// Nobody is served when the whole log, if it is kept, is as long.
+    whole_log_bytes_max: u64,
+    /// People were told that it is.
+    has_told_full: bool,
     /// So many verdicts were told to people.
     told_verdicts: u64,
+}
+
+/// Why a replica serves no clients.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NoClients {
+    /// It does not lead.
+    Follows,
+    /// The whole log is kept, and has reached its limit.
+    LogIsFull,
 }
 
 impl Hosted for Served {
@@ -91,6 +104,12 @@ impl Service for Served {
             Interest::READABLE,
         )?;
         let served = options.served.as_ref().context("a program is served")?;
+        if served.how_to_save().is_none() {
+            tracing::warn!(
+                limit_mib = served.whole_log_bytes_max >> 20,
+                "the served program cannot save itself as far as is known: the whole log is kept, also in memory"
+            );
+        }
         Ok(Self {
             clients: Some(clients),
             program: Some(Serving::of(served, &options.dir, PROGRAM_FOLDER)?),
@@ -105,6 +124,7 @@ impl Service for Served {
             waits: Durations::default(),
             followers_refuse: served.followers_refuse,
             is_able_to_save: served.how_to_save().is_some(),
+            whole_log_bytes_max: served.whole_log_bytes_max,
             ..Self::default()
         })
     }
@@ -189,7 +209,15 @@ impl Service for Served {
     }
 
     fn faults(core: &Core<Self>) -> Vec<String> {
-        outputs::faults(core)
+        let mut faults = outputs::faults(core);
+        let limit_mib = core.service.whole_log_bytes_max >> 20;
+        faults.extend(is_log_full(core).then(|| {
+            format!(
+                "the served program cannot save itself, so the whole log is kept, and has reached {limit_mib} MiB: \
+                 no client is served (see whole-log-max-mib)"
+            )
+        }));
+        faults
     }
 
     fn report(core: &Core<Self>, report: &mut Report) {
@@ -232,6 +260,12 @@ fn new_key() -> anyhow::Result<[u8; 32]> {
         part.copy_from_slice(&random_number()?.to_le_bytes());
     }
     Ok(key)
+}
+
+/// The program cannot save itself, and the log, all of which is kept, is as long as it may be.
+fn is_log_full(core: &Core<Served>) -> bool {
+    let bytes = core.group.store.inner().bytes_since_cut();
+    !core.service.is_able_to_save && bytes >= core.service.whole_log_bytes_max
 }
 
 /// A port that the program opened in this turn is not served. At its start it ends; later a client may have
@@ -321,6 +355,12 @@ impl Served {
 impl Server {
     /// What clients have done goes into batches, and those on their way.
     fn take_what_clients_do(&mut self) {
+        let is_full = is_log_full(&self.core);
+        if is_full && !std::mem::replace(&mut self.core.service.has_told_full, true) {
+            tracing::error!(
+                "the whole log of the served program has reached its limit: no client is served"
+            );
+        }
         let service = &mut self.core.service;
         let (Some(clients), Some(keeper)) = (&mut service.clients, &mut service.keeper) else {
             return;
@@ -344,10 +384,10 @@ impl Server {
                 tracing::error!(%error, "the clients of the served program cannot be looked at");
             }
         }
-        clients.refuse(
-            service.followers_refuse && !self.core.group.leads(),
-            &mut keeper.batches,
-        );
+        let follows = service.followers_refuse && !self.core.group.leads();
+        let why = follows.then_some(NoClients::Follows);
+        let why = why.or(is_full.then_some(NoClients::LogIsFull));
+        clients.refuse(why, &mut keeper.batches);
         let now = clock::now();
         keeper.batches.look_at_clock(now.0);
         clients.take(&mut keeper.batches, now);

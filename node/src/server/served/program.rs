@@ -383,15 +383,6 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Its files mean nothing without the log, from which it begins again: there is nothing to end in
-        // order.
-        self.started.child.kill().ok(); // gone already
-        self.started.child.wait().ok();
-    }
-}
-
 impl replay::Program for Serving {
     type Saved = SavedFolder;
 

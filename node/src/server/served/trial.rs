@@ -56,13 +56,6 @@ struct Trial<'a> {
     turn: u64,
 }
 
-impl Drop for Trial<'_> {
-    fn drop(&mut self) {
-        self.started.child.kill().ok(); // gone already
-        self.started.child.wait().ok();
-    }
-}
-
 /// Looks at its file, starts it in a folder of its own, which is removed, and gives it turns. A client
 /// connects to the first port at which it listens, says nothing, and goes: what must not serve clients is
 /// found before the log has one that ends all replicas. A program that saves itself does so and begins anew
