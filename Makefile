@@ -57,10 +57,11 @@ build:
 	@tools/split-debug $(BINARY)
 
 # Tests of real clusters that are run once more with data planes: fast_terms.rs has pauses and cuts.
-WITH_PLANES := amnesia backups disks expiry leader_kills membership power_cuts
+WITH_PLANES := amnesia backups disks expiry leader_kills membership power_cuts served_programs
 
 # And those with planes in the kernel: of plane_keys.rs the tests that do not say which planes they want.
-IN_KERNEL := fast_terms leader_kills losses membership partitions pauses plane_keys::under plane_keys::without power_cuts
+IN_KERNEL := fast_terms leader_kills losses membership partitions pauses plane_keys::under plane_keys::without power_cuts \
+	served_histories served_programs
 
 # Which once more with TLS between replicas: replicas that come in a new life, snapshots that stream in many
 # records, members that come and go; and fast terms, whose keys replicas agree on then. tls.rs itself has kills and
