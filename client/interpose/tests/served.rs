@@ -37,7 +37,7 @@ const CHILDREN: [&str; 8] = [
 ];
 
 #[test]
-fn a_program_has_children_before_it_serves_and_none_after() {
+fn a_program_has_children_before_it_serves_and_none_after_and_no_io_uring() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = compiled(folder.path(), "asks");
     let mut asks = Served::start(&file, &CHILDREN);
@@ -49,6 +49,9 @@ fn a_program_has_children_before_it_serves_and_none_after() {
     }
     asks.ask(1, b"thread");
     asks.answer(1, "0.");
+    // The kernel takes and gives nothing that the log does not know.
+    asks.ask(1, b"uring");
+    asks.answer(1, &format!("{}.", libc::EPERM));
 }
 
 #[test]

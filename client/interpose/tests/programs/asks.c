@@ -211,6 +211,8 @@ static int outcome(int client, const char *what)
 		return prctl(PR_GET_PDEATHSIG, &signal) ? errno : signal - SIGKILL;
 	if (!strcmp(what, "hand"))
 		return handed_over(client);
+	if (!strcmp(what, "uring"))
+		return syscall(SYS_io_uring_setup, 8, stack) < 0 ? errno : 0;
 	if (!strcmp(what, "exec"))
 		return execlp("true", "true", NULL) ? errno : 0;
 	if (!strcmp(what, "async"))
