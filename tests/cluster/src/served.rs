@@ -1,7 +1,7 @@
 //! Programs that were not written for it, served by every replica, and clients of all of them while the
 //! leader dies.
 use crate::cluster::{Cluster, Durability, Plan};
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use redis::Connection;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -64,6 +64,19 @@ pub fn wait_for_equal_redis(cluster: &Cluster<'_>, ids: &[u16]) -> Result<()> {
         ensure!(differences.is_empty(), "{differences:?}");
     }
     Ok(())
+}
+
+/// Waits until a replica has ended because its program has, and gives the log's entry in which it did.
+pub fn ended_in(cluster: &mut Cluster<'_>, id: u16) -> Result<u64> {
+    let status = cluster.wait_for_exit(id)?;
+    ensure!(status.code() == Some(1), "replica {id} ended with {status}");
+    let log = cluster.log(id);
+    let mut lines = log.lines().rev();
+    let said = lines.find_map(|line| line.split_once("has ended (").map(|(_, behind)| behind));
+    let said = said.with_context(|| format!("what replica {id} says: {log}"))?;
+    let (_, index) = said.split_once("of the log's entry ").context("an index")?;
+    let digits = index.split(|it: char| !it.is_ascii_digit()).next();
+    Ok(digits.unwrap_or_default().parse()?)
 }
 
 /// What one of many clients is given.

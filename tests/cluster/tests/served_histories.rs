@@ -1,6 +1,7 @@
 //! What clients of a served Redis were told, judged: registers and lists are linearizable, and nothing that
 //! was acknowledged is lost, while leaders die one after the other, some of them while programs save
-//! themselves, or are cut off, or frames are lost; and a request that ends the program everywhere.
+//! themselves, or are cut off, frames are lost, or replicas lose their disks; and a request that ends the
+//! program everywhere.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -9,12 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::cluster::{Cluster, Plan, run_started};
 use quorumwire_cluster_tests::linearizability::list::{Asked, ListCall, check_list};
 use quorumwire_cluster_tests::process::Process;
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::served::{
-    REDIS, connect, three, wait_for_equal_redis, wait_for_redis,
+    REDIS, connect, ended_in, three, wait_for_equal_redis, wait_for_redis,
 };
 use quorumwire_cluster_tests::workload::{Load, Running};
 use rand::{RngExt as _, SeedableRng as _};
@@ -271,28 +272,61 @@ fn a_tenth_of_all_frames_is_lost_and_registers_and_lists_are_linearizable() {
     });
 }
 
-/// What a replica says last: in which entry its program has ended.
-fn last_words(cluster: &mut Cluster<'_>, id: u16) -> Result<u64> {
-    let status = cluster.wait_for_exit(id)?;
-    ensure!(!status.success(), "replica {id} ended with {status}");
-    let log = cluster.log(id);
-    let mut lines = log.lines().rev();
-    let said = lines.find_map(|line| line.split_once("has ended (").map(|(_, behind)| behind));
-    let said = said.with_context(|| format!("what replica {id} says: {log}"))?;
-    let (_, index) = said.split_once("of the log's entry ").context("an index")?;
-    let digits = index.split(|it: char| !it.is_ascii_digit()).next();
-    Ok(digits.unwrap_or_default().parse()?)
+/// A replica has lost its disk while clients ask, and comes back: from the log's beginning, or behind a cut,
+/// which took that, from what the others' programs have saved.
+fn wipe_under_load(
+    cluster: &mut Cluster<'_>,
+    load: &Running,
+    (lost, is_cut): (u16, bool),
+) -> Result<()> {
+    let before = cluster.status(lost)?.incarnation;
+    cluster.kill(lost)?;
+    cluster.wipe(lost)?;
+    load.wait_for_writes(200)?;
+    let leader = cluster.wait_for_leader()?;
+    if is_cut {
+        cluster.command(&["snapshot", "--addr", &cluster.http(leader).to_string()])?;
+        let first = cluster.status(leader)?.first_index;
+        ensure!(first > 1, "void: nothing was cut");
+        load.wait_for_writes(100)?;
+    }
+    cluster.start(lost)?;
+    cluster.wait_for_ready(&[lost])?;
+    wait_for_redis(cluster, &[lost])?;
+    let status = cluster.status(lost)?;
+    ensure!(status.incarnation != before, "it remembers: {status:?}");
+    let installed = status.snapshot_index;
+    ensure!(
+        (installed > 0) == is_cut,
+        "it began from the snapshot of {installed}"
+    );
+    load.wait_for_writes(200)
+}
+
+#[test]
+fn replicas_lose_their_disks_and_registers_and_lists_are_linearizable() {
+    let plan = Plan {
+        options: vec![("log-tail-mib", "0"), ("log-kept-mib", "0")],
+        ..three(&REDIS)
+    };
+    run_started(plan, |cluster| {
+        judge_while(cluster, ("wiped", 16), |cluster, load, _| {
+            load.wait_for_writes(200)?;
+            for is_cut in [false, true] {
+                let leader = cluster.wait_for_leader()?;
+                wipe_under_load(cluster, load, ((leader + 1) % 3, is_cut))?;
+            }
+            let leader = cluster.wait_for_leader()?;
+            wipe_under_load(cluster, load, (leader, true))
+        })
+    });
 }
 
 /// The log has it for good: each program ends at it, and again whenever it comes there. No replica tries
 /// again by itself.
 #[test]
 fn a_request_that_ends_the_program_ends_every_replica_once_and_says_which_it_was() {
-    let plan = Plan {
-        serves: REDIS.to_vec(),
-        ..Plan::new(3, Durability::Sync)
-    };
-    run_started(plan, |cluster| {
+    run_started(three(&REDIS), |cluster| {
         wait_for_redis(cluster, &[0, 1, 2])?;
         for number in 0..20 {
             let _: i64 = connect(cluster.redis(number % 3))?.rpush("list", number)?;
@@ -303,7 +337,7 @@ fn a_request_that_ends_the_program_ends_every_replica_once_and_says_which_it_was
             .query::<redis::Value>(&mut connect(cluster.redis(1))?);
         ensure!(poisoned.is_err(), "{poisoned:?}");
         let ended: Vec<u64> = (0..3)
-            .map(|id| last_words(cluster, id))
+            .map(|id| ended_in(cluster, id))
             .collect::<Result<_>>()?;
         ensure!(ended.iter().all(|it| *it == ended[0]), "{ended:?}");
         let last = before + ENTRIES_WITHOUT_CLIENTS_MAX;
@@ -314,7 +348,7 @@ fn a_request_that_ends_the_program_ends_every_replica_once_and_says_which_it_was
         // Whoever starts them again hears the same, from each.
         cluster.start_all()?;
         for id in 0..3 {
-            let again = last_words(cluster, id)?;
+            let again = ended_in(cluster, id)?;
             ensure!(again == ended[0], "replica {id}: {again} after {ended:?}");
         }
         Ok(())
