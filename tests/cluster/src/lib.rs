@@ -17,6 +17,7 @@ pub mod plan;
 pub mod process;
 pub mod redis_client;
 pub mod served;
+pub mod served_process;
 pub mod slowness;
 pub mod status;
 pub mod switches;

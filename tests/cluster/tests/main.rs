@@ -44,6 +44,7 @@ mod served_clients;
 mod served_datagrams;
 mod served_histories;
 mod served_outputs;
+mod served_processes;
 mod served_profiles;
 mod served_programs;
 mod served_threads;
