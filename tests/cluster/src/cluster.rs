@@ -19,6 +19,7 @@ use crate::disk::{self, Scratch};
 use crate::network::{Machine, Network};
 pub use crate::plan::{Durability, OnFollower, Plan, Tls};
 use crate::process::{self, CommandOutput, Process};
+use crate::served;
 use crate::status::{self, Digest, Role, Status};
 use crate::switches;
 
@@ -61,7 +62,8 @@ pub fn run(plan: Plan, body: impl FnOnce(&mut Cluster<'_>) -> Result<()> + Send)
     let network = Network::new(plan.replicas + plan.spares).unwrap_or_else(|e| panic!("{e:#}"));
     let ran = network.run_in(Machine::Client, || {
         let mut cluster = Cluster::new(&network, plan).unwrap_or_else(|e| panic!("{e:#}"));
-        if let Err(error) = body(&mut cluster) {
+        let done = body(&mut cluster).and_then(|()| served::check_outputs(&mut cluster));
+        if let Err(error) = done {
             panic!("{error:#}\n{}", cluster.describe());
         }
     });

@@ -73,6 +73,8 @@ pub struct Plan {
     pub switches: Vec<&'static str>,
     /// The program that they serve; none: they are servers of the store.
     pub serves: Vec<&'static str>,
+    /// What these say to clients differs on purpose; else it is an error if it has when the test ends.
+    pub outputs_differ: bool,
     /// Which data plane they have, as the option `plane` calls it.
     pub plane: String,
     /// Whether the data planes have IPv6 addresses; everything else has IPv4.
@@ -97,6 +99,7 @@ impl Plan {
             options: Vec::new(),
             switches: Vec::new(),
             serves: Vec::new(),
+            outputs_differ: false,
             plane: switches::word(switches::PLANE, &PLANES).into(),
             planes_over_ipv6: false,
             tls: match switches::word(switches::TLS, &["off", PEERS]) {
