@@ -1,7 +1,7 @@
 //! Servers other than Redis, served by `quorumwire run`: each does what hangs on the order in which clients
 //! of all replicas ask, loses its leader meanwhile, and has the same everywhere afterwards.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::client::{Client, Outcome};
 use quorumwire_cluster_tests::cluster::{Cluster, Plan, run_started};
+use quorumwire_cluster_tests::mqtt::{Message, Mqtt, Promise};
 use quorumwire_cluster_tests::served::{Given, kill_leader_under, three};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -195,22 +196,42 @@ fn nginx_counts_the_connections_of_all_replicas() {
     run_started(three(&serves), |cluster| {
         wait_for_programs(cluster, &[0, 1, 2])?;
         let leader = cluster.wait_for_leader()?;
-        let mut last = 0;
-        let mut ask = |cluster: &Cluster<'_>, ids: &[u16]| -> Result<()> {
+        let ask = |cluster: &Cluster<'_>, ids: &[u16], mut last: u64| -> Result<u64> {
             for id in ids.repeat(10) {
                 let number = number_of_connection(cluster.redis(id))?;
                 ensure!(number > last, "{number} behind {last}, at replica {id}");
                 last = number;
             }
-            Ok(())
+            Ok(last)
         };
-        ask(cluster, &[0, 1, 2])?;
-        cluster.kill(leader)?;
+        let last = ask(cluster, &[0, 1, 2], 0)?;
+        let load = (CLIENTS_OF_EACH, ANSWERS);
+        let numbers = kill_leader_under(cluster, leader, load, |given| {
+            let mut numbers = Vec::new();
+            while given.goes_on() {
+                match number_of_connection(given.address) {
+                    Ok(number) => numbers.push(number),
+                    Err(_) if given.id == leader => break, // it may be dead
+                    Err(error) => return Err(error),
+                }
+                given.is_answered();
+            }
+            Ok(numbers)
+        })?;
+        for (id, of_client) in &numbers {
+            ensure!(of_client.is_sorted(), "a client of {id}: {of_client:?}");
+        }
+        let count = numbers.iter().map(|(_, it)| it.len()).sum::<usize>();
+        let once: BTreeSet<_> = numbers.into_iter().flat_map(|(_, it)| it).collect();
+        ensure!(once.len() == count, "two connections have one number");
+        ensure!(once.first().is_some_and(|it| *it > last));
+        let last = *once.last().context("a number")?;
         let others: Vec<_> = (0..3).filter(|id| *id != leader).collect();
-        ask(cluster, &others)?;
+        let last = ask(cluster, &others, last)?;
         cluster.start(leader)?;
         wait_for_programs(cluster, &[leader])?;
-        ask(cluster, &[leader, others[0], others[1]])
+        ask(cluster, &[leader, others[0], others[1]], last)?;
+        Ok(())
     });
 }
 
@@ -252,6 +273,79 @@ fn take(cluster: &Cluster<'_>, id: u16, of: &str, count: u64) -> Result<Vec<u64>
 const OF_SESSION: &str = "-i reader -c -q 1 -t 'queue/#'";
 const RETAINED: &str = "-t 'kept/#' --retained-only";
 
+/// Whose session lasts.
+const COLLECTOR: (&str, bool) = ("collector", true);
+/// What many clients publish, and the last of it.
+const LOAD: &str = "load/#";
+const END: &str = "end";
+
+fn mqtt(address: SocketAddr, who: (&str, bool)) -> Result<Mqtt> {
+    Mqtt::connect(address, who, PATIENCE)
+}
+
+/// Messages that were acknowledged to one of many clients, until it is told to stop or, where it may be, cut.
+fn publish_many(given: &Given<'_>, may_be_cut: bool) -> Result<Vec<Message>> {
+    let mut client = mqtt(given.address, (&given.name, false))?;
+    let topic = format!("load/{}", given.name);
+    let mut told = Vec::new();
+    for number in 0_u64.. {
+        if !given.goes_on() {
+            break;
+        }
+        let text = number.to_string();
+        match client.publish(&topic, &text) {
+            Ok(()) => told.push((topic.clone(), text)),
+            Err(_) if may_be_cut => break,
+            Err(error) => return Err(error).context(text),
+        }
+        given.is_answered();
+    }
+    Ok(told)
+}
+
+/// What clients were told is kept by all programs, the last of each topic, and queued, each once and in
+/// order.
+fn compare_messages(cluster: &Cluster<'_>, id: u16, told: &[Vec<Message>]) -> Result<()> {
+    let mut kept = BTreeSet::new();
+    for id in 0..3 {
+        let mut reader = mqtt(cluster.redis(id), (&format!("reads-{id}"), false))?;
+        reader.subscribe(LOAD, Promise::AtMostOnce)?;
+        let of_it: BTreeMap<_, _> = reader.heard()?.iter().cloned().collect();
+        kept.insert(of_it);
+    }
+    ensure!(kept.len() == 1, "programs differ: {kept:?}");
+    let kept = kept.pop_first().context("what is kept")?;
+    mqtt(cluster.redis(id), ("ends", false))?.publish("load/end", END)?;
+    let mut collector = mqtt(cluster.redis(id), COLLECTOR)?;
+    let mut queued: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    cluster.wait_for("what is queued", || {
+        let heard = collector.heard()?;
+        let is_all = heard.last().is_some_and(|(_, text)| text == END);
+        if is_all {
+            for (topic, text) in heard {
+                queued.entry(topic.clone()).or_default().push(text.clone());
+            }
+        }
+        Ok(is_all)
+    })?;
+    for told in told {
+        let Some((topic, last)) = told.last() else {
+            continue;
+        };
+        let queued = queued.get(topic).context("nothing is queued")?;
+        // What it was not told of may have been done, too.
+        let all = (0..).map(|number: u64| number.to_string());
+        let is_whole = queued.iter().cloned().eq(all.take(queued.len()));
+        let more = queued.len() - told.len().min(queued.len());
+        ensure!(
+            is_whole && queued.contains(last) && more <= 1,
+            "{topic}: {last} was the last one acknowledged, and {queued:?} are queued"
+        );
+        ensure!(kept.get(topic) == queued.last(), "{topic} is not kept");
+    }
+    Ok(())
+}
+
 #[test]
 fn mosquitto_queues_the_messages_of_all_replicas_also_over_a_cut() {
     let plan = Plan {
@@ -268,7 +362,12 @@ fn mosquitto_queues_the_messages_of_all_replicas_also_over_a_cut() {
         let said = cluster.run_program("sh", &["-c", &begin])?;
         ensure!(said.success, "{}", said.stderr);
         publish(cluster, &[0, 1, 2], 1..10)?;
-        cluster.kill(leader)?;
+        mqtt(cluster.redis(0), COLLECTOR)?.subscribe(LOAD, Promise::AtLeastOnce)?;
+        let load = (CLIENTS_OF_EACH, ANSWERS);
+        let told = kill_leader_under(cluster, leader, load, |given| {
+            publish_many(given, given.id == leader)
+        })?;
+        let told: Vec<_> = told.into_iter().map(|(_, told)| told).collect();
         publish(cluster, &others, 10..20)?;
         cluster.start(leader)?;
         wait_for_programs(cluster, &[leader])?;
@@ -281,6 +380,6 @@ fn mosquitto_queues_the_messages_of_all_replicas_also_over_a_cut() {
         }
         let queued = take(cluster, leader, OF_SESSION, 29)?;
         ensure!(queued.iter().copied().eq(1..30), "{queued:?}");
-        Ok(())
+        compare_messages(cluster, leader, &told)
     });
 }
