@@ -11,6 +11,7 @@ pub mod disk;
 pub mod fast_terms;
 pub mod forgery;
 pub mod kernel_planes;
+pub mod ldap;
 pub mod mqtt;
 pub mod network;
 pub mod open_files;
