@@ -16,8 +16,13 @@ use quorumwire_cluster_tests::status::page;
 use redis::Commands as _;
 
 /// What clients get answered before the next thing happens.
-const COMMANDS: u64 = 100;
-const CLIENTS_OF_EACH: u64 = 3;
+const COMMANDS: u64 = 500;
+const CLIENTS_OF_EACH: u64 = 8;
+/// A script, which draws by chance and asks for the time.
+const SCRIPT: &str = "\
+local drawn = redis.call('SRANDMEMBER', KEYS[1]) or 'none'
+local time = redis.call('TIME')
+return redis.call('RPUSH', KEYS[2], ARGV[1] .. drawn .. time[1] .. time[2])";
 
 /// What a client was told, and whether its connection has ended.
 #[derive(Default)]
@@ -40,6 +45,8 @@ fn push(given: &Given<'_>) -> Result<Told> {
             .append("text", &value)
             .spop("set");
         pipe.sadd("set", &value).set_ex(&value, 1, 1);
+        let script = pipe.cmd("EVAL").arg(SCRIPT).arg(2);
+        script.arg("set").arg("drawn").arg(&value);
         if pipe.query::<redis::Value>(&mut connection).is_err() {
             told.is_cut = true;
             break;
