@@ -44,6 +44,14 @@ impl ServedProcess {
         let pid = Pid::from_raw(self.pid).context("a process id")?;
         Ok(kill_process(pid, Signal::KILL)?)
     }
+
+    /// The number of the user that it runs as.
+    pub fn user(self) -> Result<u32> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
+        let line = status.lines().find_map(|it| it.strip_prefix("Uid:"));
+        let real = line.and_then(|it| it.split_whitespace().next());
+        Ok(real.context("a user")?.parse()?)
+    }
 }
 
 /// What a process does, in a letter, and when it was started; none: there is no such process.

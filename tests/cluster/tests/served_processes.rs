@@ -1,6 +1,7 @@
 //! A replica and the process of its served program: neither stays without the other, however one of them
 //! ends.
 
+use std::net::TcpStream;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -140,6 +141,24 @@ fn kill_with_programs(cluster: &mut Cluster<'_>) -> Result<()> {
 fn a_replica_that_is_killed_takes_its_program_along() {
     run_started(three(&REDIS), |cluster| {
         wait_for_redis(cluster, &[0, 1, 2])?;
+        kill_with_programs(cluster)
+    });
+}
+
+const MEMCACHED: [&str; 7] = ["memcached", "-u", "nobody", "-p", "6379", "-l", "0.0.0.0"];
+
+/// One that gives up the user that it was started as is no longer killed by the kernel with who started it,
+/// unless it asks for that once more.
+#[test]
+fn a_replica_that_is_killed_takes_a_program_of_another_user_along() {
+    run_started(three(&MEMCACHED), |cluster| {
+        cluster.wait_for("programs of another user", || {
+            let is_there = |id| -> Result<bool> {
+                TcpStream::connect(cluster.redis(id))?;
+                Ok(ServedProcess::of(cluster, id)?.user()? != 0)
+            };
+            Ok((0..3).all(|id| is_there(id).unwrap_or(false)))
+        })?;
         kill_with_programs(cluster)
     });
 }
