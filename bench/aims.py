@@ -6,6 +6,8 @@ from experiments.failover import Failover, gaps_of
 from experiments.figures import Ratio, ratio, ratio_of_percentiles
 from experiments.follower import STOPPED, Follower, to_healthy
 from experiments.loads import ONE
+from experiments.served import PIPELINED as PIPELINED_TO_SERVED
+from experiments.served import Served, to_alone
 from load import LATENCY, MANY, PIPELINED, READS
 from plane_load import CLIENTS, GET_MANY, GET_ONE, LARGE, MANY_INSIDE, MANY_OUTSIDE, ONE_INSIDE, ONE_OUTSIDE, SET_ONE, SMALL
 from profiles import CLOSED_LOOPS, PLANES
@@ -14,6 +16,7 @@ from report import NOT_MEASURED, number, reached, table, wanted
 OFF, OFF_REDIS, SYNC = "quorumwire memory", "quorumwire memory, Redis client", "quorumwire sync"
 BY_ROUNDS = "quorumwire memory, Redis client, read index"
 SOCKET, XDP, DEAD = "quorumwire memory, plane socket", "quorumwire memory, plane xdp", "quorumwire memory, Redis client, one dead"
+SERVED_REDIS, SERVED_MEMCACHED = "quorumwire run, redis-server", "quorumwire run, memcached"
 # As the part on data planes calls them.
 PLANE_SOCKET, SLEEPING, PLANE_XDP = "socket", "socket, sleeps at once", "xdp"
 PLANE_READING, READING_IN_SERVER = "xdp, memcached", "xdp, memcached, reads in the server"
@@ -131,6 +134,15 @@ def after_kills(bounds):
     return [Aim("fail-over gap, p99 of all kills, to etcd's", ours, bound, value_of(ours)) for ours, bound in bounds.items()]
 
 
+def of_served(bounds):
+    """CPU of a program and its leader's replica to that of the program alone."""
+
+    def value_of(ours):
+        return lambda measured: to_alone(measured.found, ours, PIPELINED_TO_SERVED, "leader_us")
+
+    return [Aim("CPU at the leader, 24×16 writes, to that of the program alone", ours, bound, value_of(ours)) for ours, bound in bounds.items()]
+
+
 def one_stopped(bounds):
     def value_of(ours):
         return lambda measured: to_healthy(measured.found, ours, STOPPED, ONE)
@@ -200,6 +212,7 @@ AIMS = {
     PLANES_BESIDE: ("Data planes beside closed loops", OF_PLANES_BESIDE),
     PLANES: ("Data planes", OF_PLANES),
     Failover.name: ("Fail-over", after_kills({OFF: most(0.15), SOCKET: most(0.15), XDP: most(0.05)})),
+    Served.name: ("Unmodified servers", of_served({SERVED_REDIS: most(1.6), SERVED_MEMCACHED: most(1.6)})),
     Follower.name: ("A stopped follower", one_stopped({OFF: most(1.2), SOCKET: most(1.2), XDP: most(1.2)})),
 }
 REMARK = (

@@ -1,4 +1,5 @@
 """Servers that somebody else has written, alone and as replicas of ours run them."""
+from experiments.figures import ratio
 from experiments.tables import cell_beside
 from experiments.turns import Experiment
 from report import table
@@ -41,6 +42,12 @@ def of_load(found, load):
         [system, *(cell_beside(found, Served.name, system, (load,), field, beside(system, systems, load)) for _, field in COLUMNS)]
         for system in systems
     ])
+
+
+def to_alone(found, system, load, field):
+    """A figure to that of the same program alone; None if one of them is missing."""
+    alone = beside(system, found.systems(Served.name), load)
+    return ratio(found.of(Served.name, system, (load,), field), found.of(Served.name, *alone, field)) if alone else None
 
 
 def beside(system, systems, load):

@@ -4,7 +4,7 @@ import subprocess
 import unittest
 
 from experiments.found import Found
-from experiments.served import PIPELINED, Served, beside
+from experiments.served import PIPELINED, Served, beside, to_alone
 from peers.memcached import Memcached
 from peers.redis import Redis
 from peers.served import Served as ServedPeer
@@ -23,6 +23,8 @@ class Unmodified(unittest.TestCase):
             found.add(Served.name, round_number, "redis", (PIPELINED,), {"leader_us": alone})
             found.add(Served.name, round_number, "quorumwire run, redis-server", (PIPELINED,), {"leader_us": served})
         self.assertIn("4.00 (2.00; 1.50–2.50)", Served().section(found))
+        self.assertEqual(to_alone(found, "quorumwire run, redis-server", PIPELINED, "leader_us").value, 2.0)
+        self.assertIsNone(to_alone(found, "redis", PIPELINED, "leader_us"))
 
     def test_no_other_experiment_and_no_other_system_takes_part(self):
         experiment = Served()
