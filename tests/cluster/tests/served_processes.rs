@@ -1,7 +1,7 @@
 //! A replica and the process of its served program: neither stays without the other, however one of them
 //! ends.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -89,9 +89,43 @@ fn a_program_that_crashes_on_one_replica_ends_that_one_alone_and_it_comes_back_e
     });
 }
 
-/// The same for a follower and the leader.
+/// A client pushes to a list until it is cut.
+fn push_until_cut(address: SocketAddr, list: &str, pushed: &AtomicU64) -> Result<()> {
+    let mut connection = connect(address)?;
+    while connection.rpush::<_, _, u64>(list, "value").is_ok() {
+        pushed.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Tells a replica to end while its clients push to a list; what they were told is in it.
+fn terminate_under_load(cluster: &mut Cluster<'_>, id: u16, list: &str) -> Result<()> {
+    let (address, pushed) = (cluster.redis(id), AtomicU64::new(0));
+    let status: ExitStatus = thread::scope(|scope| {
+        let push = || push_until_cut(address, list, &pushed);
+        let clients = [(); CLIENTS_OF_EACH].map(|()| scope.spawn(push));
+        let happened = cluster
+            .wait_for("clients of it", || {
+                Ok(pushed.load(Ordering::Relaxed) >= ANSWERS)
+            })
+            .and_then(|()| cluster.terminate(id));
+        let mut clients = clients.into_iter();
+        let cut = clients.try_for_each(|it| it.join().expect("a client"));
+        happened.and_then(|status| cut.map(|()| status))
+    })?;
+    ensure!(status.code() == Some(0), "replica {id} ended with {status}");
+    let kept: u64 = connect(cluster.redis((id + 1) % 3))?.llen(list)?;
+    let told = pushed.into_inner();
+    ensure!(
+        (told..=told + CLIENTS_OF_EACH as u64).contains(&kept),
+        "clients were told of {told}, and {kept} are there"
+    );
+    Ok(())
+}
+
+/// What clients were told is not lost; the same for a follower and the leader.
 #[test]
-fn a_replica_that_is_told_to_end_ends_its_program_and_shows_what_that_has_said() {
+fn a_replica_that_is_told_to_end_under_load_ends_its_program_and_shows_what_that_has_said() {
     run_started(three(&REDIS), |cluster| {
         wait_for_redis(cluster, &[0, 1, 2])?;
         for leads in [false, true] {
@@ -99,15 +133,13 @@ fn a_replica_that_is_told_to_end_ends_its_program_and_shows_what_that_has_said()
             let id = if leads { leader } else { (leader + 1) % 3 };
             let others = [(id + 1) % 3, (id + 2) % 3];
             let program = ServedProcess::of(cluster, id)?;
-            let _: u64 = connect(cluster.redis(id))?.rpush("list", "mine")?;
-            let status: ExitStatus = cluster.terminate(id)?;
-            ensure!(status.code() == Some(0), "replica {id} ended with {status}");
+            terminate_under_load(cluster, id, &format!("list-{id}"))?;
             ensure!(
                 !program.is_running(),
                 "{program:?} has outlived its replica"
             );
-            // As Redis writes it, and nothing of ours around it.
             let log = cluster.log(id);
+            // As Redis writes it, and nothing of ours around it.
             let mut said = log.lines().filter(|line| !line.starts_with('{'));
             let is_shown = said.any(|it| it.ends_with("* Ready to accept connections"));
             ensure!(is_shown, "{log}");
