@@ -22,8 +22,10 @@ impl<S: Service> Server<S> {
         };
         let waited = now.0.saturating_sub(since.0);
         let is_late = waited > self.options.drain_timeout;
+        // What clients have done goes into the log before leadership goes: afterwards nothing is taken on.
+        let is_done = self.clients.are_idle() && self.cores().all(S::is_idle);
         // A client that does not take its answers must not keep leadership here.
-        if !self.clients.are_idle() && waited < self.options.drain_timeout / 2 {
+        if !is_done && waited < self.options.drain_timeout / 2 {
             return Ok(false);
         }
         let mut leads = false;

@@ -139,6 +139,7 @@ fn a_replica_that_is_told_to_end_under_load_ends_its_program_and_shows_what_that
                 "{program:?} has outlived its replica"
             );
             let log = cluster.log(id);
+            ensure!(!log.contains("in time"), "it did not end in order: {log}");
             // As Redis writes it, and nothing of ours around it.
             let mut said = log.lines().filter(|line| !line.starts_with('{'));
             let is_shown = said.any(|it| it.ends_with("* Ready to accept connections"));

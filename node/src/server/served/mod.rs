@@ -390,7 +390,9 @@ impl Server {
         clients.refuse(why, &mut keeper.batches);
         let now = clock::now();
         keeper.batches.look_at_clock(now.0);
-        clients.take(&mut keeper.batches, now);
+        if self.draining_since.is_none() {
+            clients.take(&mut keeper.batches, now);
+        }
         self.send_batches();
     }
 
