@@ -57,6 +57,12 @@ class Load(NamedTuple):
         return [word for name, value in named.items() for word in (f"--{name}", str(value))]
 
 
+def serve_programs(status, members):
+    """Whether clients reach the program of each member."""
+    reports = {it["id"]: it.get("report") or {} for it in status.get("replicas", [])}
+    return all(reports.get(slot, {}).get("program") for slot in members)
+
+
 class Cluster:
     """Replicas that serve; they end with `stack`."""
 
@@ -76,13 +82,15 @@ class Cluster:
         return self.folder / f"replica-{slot}.log"
 
     def wait_until_it_serves(self):
-        """Waits until a leader is known, all members answer and, with planes, run a fast term; who leads."""
+        """Waits until a leader is known, all members answer, serve their program if they have one and, with planes, run a fast
+        term; who leads."""
         leader = None
 
         def holds():
             nonlocal leader
-            leader = leader_of_serving(self.status(), self.members, self.system.plane)
-            return leader is not None
+            status = self.status()
+            leader = leader_of_serving(status, self.members, self.system.plane)
+            return leader is not None and (not self.system.program or serve_programs(status, self.members))
 
         alive = [self.processes[slot] for slot in self.members]
         wait_until(f"{self.system.name}: waiting for a leader", holds, alive, self.log(0))
