@@ -14,7 +14,7 @@ mod program;
 mod rings;
 
 pub use fit::{Unfit, fits};
-pub use program::{Program, Started};
+pub use program::{Program, Started, end_group};
 pub use rings::{Broken, Endpoint, Refusal, Rings, Said, Sizes, Start};
 
 /// The preloaded library, of a program of which one thread serves.

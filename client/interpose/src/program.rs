@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 
 /// Variables of the environment that the program gets besides those that it is given.
 const KEPT_VARIABLES: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
@@ -39,12 +39,17 @@ pub struct Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = group {
-            kill_process_group(group, Signal::KILL).ok(); // gone already
-        }
-        self.child.wait().ok();
+        end_group(&mut self.child).ok();
     }
+}
+
+/// Kills the process group that this one leads, and waits for its end.
+pub fn end_group(leader: &mut Child) -> io::Result<ExitStatus> {
+    let group = i32::try_from(leader.id()).ok().and_then(Pid::from_raw);
+    if let Some(group) = group {
+        kill_process_group(group, Signal::KILL).ok(); // gone already
+    }
+    leader.wait()
 }
 
 fn library(is_serial: bool) -> io::Result<OwnedFd> {

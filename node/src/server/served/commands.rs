@@ -3,7 +3,7 @@
 use super::saved::{SavedFolder, empty};
 use crate::options::SaveCommands;
 use anyhow::{Context as _, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process_group};
+use quorumwire_interpose::end_group;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -105,11 +105,7 @@ impl Commands {
             }
         }
         // Also what it has started.
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = group {
-            kill_process_group(group, Signal::KILL).ok(); // gone meanwhile
-        }
-        child.wait()?;
+        end_group(&mut child)?;
         bail!(
             "option {option}: {command:?} has not ended in {} s: see option save-timeout-s",
             self.within.as_secs_f64()
@@ -230,8 +226,13 @@ mod tests {
             "{error}"
         );
         let child = fs::read_to_string(place.program().join("child")).unwrap();
-        let about = fs::read_to_string(format!("/proc/{}/stat", child.trim()));
-        let is_gone = about.map_or(true, |text| text.contains(") Z "));
-        assert!(is_gone, "it goes on");
+        let about = format!("/proc/{}/stat", child.trim());
+        let is_gone = || fs::read_to_string(&about).map_or(true, |text| text.contains(") Z "));
+        // It was killed with the others, and ends when it has a processor.
+        let end = Instant::now() + Duration::from_secs(20);
+        while !is_gone() {
+            assert!(Instant::now() < end, "it goes on");
+            thread::yield_now();
+        }
     }
 }
