@@ -172,27 +172,17 @@ impl Datagrams {
                     }
                     Err(_) => continue, // of one that was sent before
                 };
-                match self.refuses {
-                    None => {}
-                    Some(NoClients::Follows) => {
-                        self.counters.refused_by_follower += 1;
-                        continue;
-                    }
-                    Some(NoClients::LogIsFull) => {
-                        self.counters.refused_log_full += 1;
-                        continue;
-                    }
-                }
-                match batches.room_for_datagram(peer.ip()) {
-                    Ok(()) => {}
-                    Err(NoRoom::ForAny) => {
-                        self.counters.dropped_full += 1;
-                        continue;
-                    }
-                    Err(NoRoom::ForThis) => {
-                        self.counters.dropped_of_one += 1;
-                        continue;
-                    }
+                let counters = &mut self.counters;
+                let dropped = match (self.refuses, batches.room_for_datagram(peer.ip())) {
+                    (None, Ok(())) => None,
+                    (None, Err(NoRoom::ForAny)) => Some(&mut counters.dropped_full),
+                    (None, Err(NoRoom::ForThis)) => Some(&mut counters.dropped_of_one),
+                    (Some(NoClients::Follows), _) => Some(&mut counters.refused_by_follower),
+                    (Some(NoClients::LogIsFull), _) => Some(&mut counters.refused_log_full),
+                };
+                if let Some(counter) = dropped {
+                    *counter += 1;
+                    continue;
                 }
                 self.counters.taken += 1;
                 let own = port.own_for(peer);
