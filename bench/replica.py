@@ -17,9 +17,14 @@ PROGRAMS = {
 }
 
 
+def reports_of(status):
+    """By replica; empty of those that do not report."""
+    return {it["id"]: it.get("report") or {} for it in status.get("replicas", [])}
+
+
 def leader_of_serving(status, members, plane):
     """Who leads, by a cluster's status, once all members report and, with a plane, run a fast term; None before."""
-    reports = {it["id"]: it.get("report") or {} for it in status.get("replicas", [])}
+    reports = reports_of(status)
     serve = all(reports.get(n) and (plane == "none" or reports[n].get("fast_term")) for n in members)
     leader = status.get("leader")
     return leader if serve and leader in members else None

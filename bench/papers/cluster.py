@@ -14,7 +14,7 @@ import load
 import plane_load
 from namespaces import FIRST_REPLICA_HOST
 from processes import Failed, output_of, start, wait_until
-from replica import COMMAND_SECONDS_MAX, HTTP_PORT, MEMCACHED_PORT, REDIS_PORT, Replicas, children_of, leader_of_serving
+from replica import COMMAND_SECONDS_MAX, HTTP_PORT, MEMCACHED_PORT, REDIS_PORT, Replicas, children_of, leader_of_serving, reports_of
 
 # A loaded machine shall measure badly, not hold elections; figures with failures say another.
 ELECTION_TIMEOUT_MS = 10_000
@@ -59,7 +59,7 @@ class Load(NamedTuple):
 
 def serve_programs(status, members):
     """Whether clients reach the program of each member."""
-    reports = {it["id"]: it.get("report") or {} for it in status.get("replicas", [])}
+    reports = reports_of(status)
     return all(reports.get(slot, {}).get("program") for slot in members)
 
 
@@ -128,7 +128,7 @@ class Cluster:
         self.leader = self.wait_until_it_serves()
 
     def has_quorum(self, quorum):
-        reports = [it.get("report") or {} for it in self.status().get("replicas", [])]
+        reports = reports_of(self.status()).values()
         return bool(reports) and all(report.get("quorum") == quorum for report in reports)
 
     def durations(self):
