@@ -311,6 +311,13 @@ fn reads(outputs: &[Output]) -> Option<u64> {
     })
 }
 
+/// How far replica 2 is with a snapshot.
+fn far(host: &Host) -> Option<SnapshotProgress> {
+    let status = host.replica.status();
+    let follower = status.followers.iter().find(|it| it.id == ReplicaId(2));
+    follower.and_then(|it| it.snapshot)
+}
+
 fn asks(outputs: &[Output]) -> bool {
     outputs.iter().any(|o| matches!(o, Output::TakeSnapshot))
 }
@@ -369,6 +376,7 @@ fn who_holds_more_of_it_is_sent_the_rest() {
         None,
         "more than there is"
     );
+    assert_eq!(far(&host).map(|it| it.stored_bytes), Some(0));
     assert_eq!(reads(&host.hear_that_it_holds(8)), Some(8));
     assert_eq!(host.read(8, b"end.", 12).len(), 1);
 }
@@ -386,11 +394,6 @@ fn one_is_asked_for_once_while_it_is_being_taken() {
 fn how_far_one_is_shows_at_both_ends() {
     let mut host = Host::new();
     host.lead();
-    let far = |host: &Host| {
-        let status = host.replica.status();
-        let follower = status.followers.iter().find(|it| it.id == ReplicaId(2));
-        follower.and_then(|it| it.snapshot)
-    };
     assert_eq!(far(&host), None);
     host.meet_one_without_anything();
     let progress = |stored_bytes, total_bytes| SnapshotProgress {
