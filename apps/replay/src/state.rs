@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// Connections of all gateways together. More are not accepted: their clients wait in vain, and their
 /// gateways, which allow fewer, close them.
 pub const CONNECTIONS_MAX: usize = 1 << 20;
+/// What the log keeps of each entry besides its command: about a record's head. Of one that only says what
+/// time it is, it keeps nothing else.
+const ENTRY_BYTES: u64 = 48;
 
 /// What a program has saved of itself. Copies share it.
 pub trait Saved: Clone + Send + 'static {
@@ -196,7 +199,7 @@ pub struct Replay<P: Program> {
     folder: PathBuf,
     /// The turn of the last cut; 0: there was none.
     cut: u64,
-    /// Bytes of commands since then.
+    /// Bytes of the log since then, about.
     bytes_since_cut: u64,
     key: Option<[u8; 32]>,
     log_time: LogTime,
@@ -333,7 +336,7 @@ impl<P: Program> Replay<P> {
         self.cut
     }
 
-    /// Bytes of commands since the last cut.
+    /// Bytes of the log since the last cut: of commands and of entries that only say what time it is.
     #[must_use]
     pub const fn bytes_since_cut(&self) -> u64 {
         self.bytes_since_cut
@@ -510,7 +513,7 @@ impl<P: Program> Replay<P> {
 
 impl<P: Program> Application for Replay<P> {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
-        self.bytes_since_cut += entry.command.len() as u64;
+        self.bytes_since_cut += ENTRY_BYTES + entry.command.len() as u64;
         self.command = entry.number;
         let answer = match Command::decode(entry.command) {
             Ok(Command::Begin { key }) => {
@@ -612,6 +615,7 @@ impl<P: Program> Application for Replay<P> {
 
     fn advance(&mut self, log_time: LogTime) {
         self.log_time = log_time;
+        self.bytes_since_cut += ENTRY_BYTES;
         if self.has_begun() && matches!(self.phase, Phase::Runs) {
             self.give(&[]);
         }

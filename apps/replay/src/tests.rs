@@ -301,6 +301,18 @@ fn gateways_of_a_replica_come_one_behind_the_other() {
     assert_ne!(others[0], others[1], "chance tells them apart");
 }
 
+/// A program that wakes by the clock fills the log also while nobody speaks with it.
+#[test]
+fn entries_that_only_say_what_time_it_is_count_towards_the_next_cut() {
+    let mut one = One::begun();
+    let before = one.replay.bytes_since_cut();
+    for ms in 1..=100 {
+        one.replay.advance(LogTime(ms));
+    }
+    let grown = one.replay.bytes_since_cut() - before;
+    assert!(grown >= 100 * 32, "{grown}");
+}
+
 #[test]
 fn at_a_cut_all_clients_go_and_the_program_begins_from_what_it_saved() {
     let mut one = One::begun();
