@@ -5,14 +5,13 @@ use anyhow::Context as _;
 use quorumwire_node::options::{
     BY_COMMAND, ProgramPort, Refused, SaveCommands, ServedOptions, ServerOptions, Transport,
 };
-use quorumwire_node::server::served::profiles::{SAVE_SIGNALS, number_of, profile_of};
+use quorumwire_node::server::served::profiles::{SAVE_SIGNALS, name_of, number_of, profile_of};
 use quorumwire_node::server::served::trial::try_program;
 use quorumwire_node::{logging, server};
 use quorumwire_ops::http::Http;
 use std::ffi::OsString;
-use std::io;
 use std::net::SocketAddr;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -87,9 +86,9 @@ pub struct Arguments {
     #[arg(long)]
     serial: bool,
     /// With `--serial`, how long a turn may last: a thread that has not come back to wait by then ends its
-    /// replica
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    serial_turn_s: u64,
+    /// replica [default: 30]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    serial_turn_s: Option<u64>,
     /// Let the program connect to other servers, which is refused else. Each replica's does so by itself,
     /// and what others say is not in the log: what the program tells its clients must not depend on it. Give
     /// it to all replicas or to none
@@ -169,7 +168,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .map(|file| profile_of(file))
         .unwrap_or_default();
     if arguments.snapshot.is_some() {
-        return Err(Refused::flag("snapshot", "criu", why_not_criu()).into());
+        return Err(Refused::because("snapshot", "criu", WHY_NOT_CRIU).into());
+    }
+    let is_serial = arguments.serial || profile.is_serial;
+    if let (Some(seconds), false) = (arguments.serial_turn_s, is_serial) {
+        let why = "the program is served without --serial, so its turns have no limit";
+        return Err(Refused::because("serial-turn-s", seconds.to_string(), why).into());
     }
     let commands = arguments.snapshot_command.clone();
     let commands = commands.zip(arguments.restore_command.clone());
@@ -194,8 +198,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         unchecked_output: arguments.unchecked_output,
         unchecked_commands: profile.unchecked_commands,
         allow_outbound: arguments.allow_outbound,
-        serial_turn_max: (arguments.serial || profile.is_serial)
-            .then_some(Duration::from_secs(arguments.serial_turn_s)),
+        serial_turn_max: is_serial
+            .then(|| Duration::from_secs(arguments.serial_turn_s.unwrap_or(SERIAL_TURN_S))),
     };
     if arguments.check {
         return check(&served);
@@ -207,43 +211,35 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why CRIU does not save the program.
-fn why_not_criu() -> String {
-    let checked = Command::new("criu").arg("check").output();
-    let why = match checked {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            "`criu` is not installed".to_owned()
-        }
-        Err(error) => format!("`criu check` cannot be run: {error}"),
-        Ok(said) if said.status.success() => {
-            "`criu check` passes, but CRIU cannot bring back memory that the program shares with its replica"
-                .to_owned()
-        }
-        Ok(said) => {
-            let text = String::from_utf8_lossy(&said.stderr);
-            let last = text.lines().last().unwrap_or_default().trim_end_matches('.');
-            format!("`criu check` does not pass here: {last}")
-        }
-    };
-    format!(
-        "nothing: {why}. A program is saved upon a signal (--save-signal) or by --snapshot-command"
-    )
-}
+/// Whether it is installed or not.
+const WHY_NOT_CRIU: &str = "CRIU cannot bring back the memory that a program shares with its replica. A program is \
+                            saved upon a signal (--save-signal) or by --snapshot-command";
+/// How long a turn may last, unless told otherwise.
+const SERIAL_TURN_S: u64 = 30;
 
 /// Says what is known of the program, and tries it.
 fn check(served: &ServedOptions) -> anyhow::Result<ExitCode> {
-    let tried = try_program(served, &AtomicBool::new(false)).context("run --check")?;
+    let says = |program: &str, seconds| errln!("{program} listens nowhere yet, after {seconds} s");
+    let tried = try_program(served, &AtomicBool::new(false), says).context("run --check")?;
     let tcp = tried.listens.iter().map(ToString::to_string);
     let udp = tried.datagrams.iter().map(|at| format!("{at} (UDP)"));
     let listens: Vec<String> = tcp.chain(udp).collect();
     outln!("it can be served: it listens at {}", listens.join(", "))?;
     match served.how_to_save() {
         Some(BY_COMMAND) => outln!("it is saved by command, so the log stays short")?,
-        Some(number) => outln!("it saves itself upon signal {number}, so the log stays short")?,
+        Some(number) => {
+            let name = name_of(number).unwrap_or_default();
+            outln!("it saves itself upon {name} (signal {number}), so the log stays short")?;
+        }
         None => outln!(
             "it cannot save itself as far as is known, so the whole log is kept: see --save-signal and \
              --snapshot-command"
         )?,
+    }
+    if let Some(name) = tried.known_as {
+        outln!(
+            "it runs as {name}, and is not treated as that, since COMMAND has another name: see --save-signal and --serial"
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -130,7 +130,8 @@ pub enum Said<'a> {
 pub enum Refusal {
     /// Two threads.
     #[error(
-        "a second thread (number {0}) reads clients' connections: start the program with one such thread, or say --serial"
+        "a second thread (number {0}) reads clients' connections: start the program with one such thread (Redis: \
+         `io-threads 1`), or say --serial, which serves threads that wait for each other by locks"
     )]
     SecondReader(u64),
     /// A child.

@@ -99,11 +99,25 @@ static void map(int memory)
 	qw.said = qw.given + given;
 }
 
-/* Programs that this one starts are served by nobody. */
+static void forget(const char *name)
+{
+	size_t bytes = strlen(name);
+	char **to = environ;
+
+	for (char **from = environ; from && *from; from++) {
+		if (strncmp(*from, name, bytes) || (*from)[bytes] != '=')
+			*to++ = *from;
+	}
+	if (to)
+		*to = NULL;
+}
+
+/* Programs that this one starts are served by nobody. Not by unsetenv(): bash has one of its own,
+ * which does nothing so early. */
 static void forget_environment(void)
 {
-	unsetenv(QW_ENVIRONMENT);
-	unsetenv("LD_PRELOAD");
+	forget(QW_ENVIRONMENT);
+	forget("LD_PRELOAD");
 }
 
 /* The program's descriptors have the numbers that they have without the library, whatever the

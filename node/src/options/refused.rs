@@ -11,7 +11,7 @@ pub struct Refused {
     pub origin: Origin,
     /// The value; empty if none was given.
     pub given: String,
-    /// What would be accepted.
+    /// What would be accepted; of a [`Fault::Reason`] that.
     pub allowed: String,
     /// The line of the configuration file, if it stands there.
     pub line: Option<NonZeroU32>,
@@ -36,6 +36,8 @@ pub enum Fault {
     Name,
     /// What it stands in.
     Format,
+    /// Its value, for a reason: what would be accepted instead is no list.
+    Reason,
 }
 
 /// So many faults are told at once; the rest is counted.
@@ -63,6 +65,14 @@ impl Refused {
     /// Of a flag.
     pub fn flag(option: &str, given: impl Into<String>, allowed: impl Into<String>) -> Self {
         Self::of(option, Origin::Flag, given, allowed)
+    }
+
+    /// Of a flag, for this reason.
+    pub fn because(option: &str, given: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            fault: Fault::Reason,
+            ..Self::flag(option, given, why)
+        }
     }
 
     /// Of an option from there.
@@ -114,6 +124,7 @@ impl Refused {
             _ if given.is_empty() && *origin == Origin::Default => {
                 write!(f, "--{option} must be given; allowed: {allowed}")
             }
+            (Fault::Reason, _) => write!(f, "option {option}: {given:?} is refused: {allowed}"),
             (Fault::Value | Fault::Name | Fault::Format, _) => write!(
                 f,
                 "{option} (from {origin}{line}): {given:?} is refused; allowed: {allowed}"

@@ -198,13 +198,22 @@ impl Server {
             let served = served.context("a program is served")?;
             let is_over = Arc::new(AtomicBool::new(false));
             let told = Arc::clone(&is_over);
-            let result = elsewhere("try-program", move || try_program(&served, &told))?;
+            let result = elsewhere("try-program", move || {
+                try_program(&served, &told, listens_nowhere)
+            })?;
             self.core.service.trial = Some(RunningTrial { result, is_over });
             return Ok(false);
         };
         match trial.result.try_recv() {
             Ok(tried) => {
-                tried.context("tried before it is served")?;
+                let tried = tried.context("tried before it is served")?;
+                if let Some(name) = tried.known_as {
+                    tracing::warn!(
+                        name,
+                        "the program that runs is one that is known, and is not treated so: its file has another \
+                         name. See --save-signal and --serial"
+                    );
+                }
                 self.core.service.trial = None;
                 Ok(true)
             }
@@ -222,4 +231,12 @@ impl Server {
             });
         matches!(routed, RouteOutcome::Pending)
     }
+}
+
+fn listens_nowhere(program: &str, seconds: u64) {
+    tracing::warn!(
+        program,
+        seconds,
+        "the program that is tried listens nowhere yet"
+    );
 }

@@ -37,6 +37,7 @@ use rustls::ServerConfig;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -303,44 +304,43 @@ pub fn check(options: &mut ServerOptions) -> anyhow::Result<()> {
 /// Looks for the program's file, and at it.
 fn check_file(served: &mut ServedOptions) -> anyhow::Result<()> {
     let file = served.command.first_mut().context("no program is named")?;
+    let name = file.to_string_lossy().into_owned();
+    let refused = |why: &str| Refused::because("COMMAND", &*name, why);
     let (found, whole) =
-        which(file, std::env::var_os("PATH").as_deref()).context("option COMMAND")?;
-    if let Err(unfit) = fits(&whole) {
-        let allowed = format!("a program that can be served; {unfit}");
-        let refused = Refused::flag("COMMAND", file.to_string_lossy(), allowed);
-        return Err(refused).context("option COMMAND");
-    }
+        which(file, std::env::var_os("PATH").as_deref()).map_err(|why| refused(&why))?;
+    fits(&whole).map_err(|unfit| refused(&unfit.to_string()))?;
     *file = found;
     match profiles::unfit(&served.command) {
-        Some(allowed) => {
-            let refused = Refused::flag("COMMAND", "several `io-threads`", allowed);
-            Err(refused).context("option COMMAND")
-        }
+        Some(why) => Err(refused(why).into()),
         None => Ok(()),
     }
 }
 
+/// What is wrong with a program's file, if something is.
+fn unstartable(file: &Path) -> Option<String> {
+    match fs::metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some("it is not found".to_owned()),
+        Err(error) => Some(error.to_string()),
+        Ok(it) if it.is_dir() => Some("it is a folder".to_owned()),
+        Ok(it) if !it.is_file() => Some("it is no file".to_owned()),
+        Ok(it) if it.permissions().mode() & 0o111 == 0 => Some("it is not executable".to_owned()),
+        Ok(_) => None,
+    }
+}
+
 /// What is to be started, by a name to be looked for in `path` or else from this process's folder; its file.
-fn which(file: &OsStr, path: Option<&OsStr>) -> Result<(OsString, PathBuf), Refused> {
-    let is_program = |file: &Path| {
-        let about = fs::metadata(file);
-        about.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-    };
+/// Or why not.
+fn which(file: &OsStr, path: Option<&OsStr>) -> Result<(OsString, PathBuf), String> {
     let is_name = Path::new(file).components().count() == 1 && !file.as_bytes().contains(&b'/');
-    let found = if is_name {
+    if is_name {
         let folders = std::env::split_paths(path.unwrap_or_default());
         let mut files = folders.map(|folder| folder.join(file));
-        let whole = files.find(|it| is_program(it));
-        whole.map(|whole| (file.to_owned(), whole))
-    } else {
-        let whole = std::path::absolute(file).ok();
-        let whole = whole.filter(|it| is_program(it));
-        whole.map(|whole| (whole.clone().into(), whole))
-    };
-    found.ok_or_else(|| {
-        let allowed = "a program's file, or a name that is found in PATH";
-        Refused::flag("COMMAND", file.to_string_lossy(), allowed)
-    })
+        let whole = files.find(|it| unstartable(it).is_none());
+        let whole = whole.ok_or("it is not found in PATH, as an executable file")?;
+        return Ok((file.to_owned(), whole));
+    }
+    let whole = std::path::absolute(file).map_err(|error| error.to_string())?;
+    unstartable(&whole).map_or_else(|| Ok((whole.clone().into(), whole.clone())), Err)
 }
 
 impl Served {
@@ -518,8 +518,14 @@ mod tests {
         fs::write(&file, "").unwrap();
         let path = Some(folder.path().as_os_str());
         let name = OsStr::new("program");
-        let refused = which(name, path).unwrap_err();
-        assert_eq!(refused.option, "COMMAND", "nobody may start it");
+        let absolute = |file: &Path| which(file.as_os_str(), None);
+        assert!(which(name, path).is_err(), "nobody may start it");
+        assert_eq!(absolute(&file), Err("it is not executable".to_owned()));
+        assert_eq!(absolute(folder.path()), Err("it is a folder".to_owned()));
+        assert_eq!(
+            absolute(&folder.path().join("no")),
+            Err("it is not found".to_owned())
+        );
         fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(which(name, path), Ok((name.to_owned(), file.clone())));
         assert_eq!(

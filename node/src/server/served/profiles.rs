@@ -74,10 +74,22 @@ pub fn unfit(command: &[OsString]) -> Option<&'static str> {
             is_meant && line.next().is_some_and(is_several)
         })
     });
-    (is_told || is_written).then_some(
-        "`io-threads 1`: several threads would speak with clients, and wait for each other by what the log does not \
-         order, which --serial does not serve either",
-    )
+    (is_told || is_written).then_some(IO_THREADS)
+}
+
+const IO_THREADS: &str = "with several io-threads, threads would speak with clients, and wait for each other by what \
+                          the log does not order, which --serial does not serve either. Give it `io-threads 1`";
+
+/// Why a program that has a thread of this name is not served, if that is known. It may run by another name.
+#[must_use]
+pub fn unfit_thread(name: &str) -> Option<&'static str> {
+    name.starts_with("io_thd_").then_some(IO_THREADS)
+}
+
+/// Whether there is a profile for this name.
+#[must_use]
+pub fn is_known(file: &OsStr) -> bool {
+    profile_of(file) != Profile::default()
 }
 
 fn is_several(count: &str) -> bool {
@@ -93,6 +105,14 @@ pub const SAVE_SIGNALS: [(&str, Signal); 6] = [
     ("USR1", Signal::USR1),
     ("USR2", Signal::USR2),
 ];
+
+/// What people call the signal with this number.
+#[must_use]
+pub fn name_of(number: u8) -> Option<&'static str> {
+    let mut all = SAVE_SIGNALS.iter();
+    let found = all.find(|(_, signal)| number_of(*signal) == number);
+    found.map(|(name, _)| *name)
+}
 
 /// The number of one.
 #[must_use]

@@ -2,23 +2,26 @@
 //! and whether it saves itself.
 use super::check_file;
 use super::commands::Commands;
+use super::profiles::{is_known, unfit_thread};
 use super::program::STEP_NS;
 use super::saved::has_saved;
 use crate::options::ServedOptions;
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use quorumwire_interpose::{Program, Rings, Said, Sizes, Start, Started};
 use quorumwire_replay::TurnEvent;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long it has to listen: one that reads much before takes a while.
 const LISTENS_WITHIN: Duration = Duration::from_mins(2);
-/// The log says by then that it does not yet.
+/// By then, and again after as long, it is said that it does not yet.
 const SAYS_AFTER: Duration = Duration::from_secs(10);
 /// How long it has to save itself.
 const SAVES_WITHIN: Duration = Duration::from_secs(20);
@@ -41,13 +44,20 @@ pub struct Tried {
     pub listens: BTreeSet<SocketAddr>,
     /// See there.
     pub datagrams: BTreeSet<SocketAddr>,
+    /// The name of a program with a profile, if that runs and another file was started: a script that became
+    /// it.
+    pub known_as: Option<String>,
 }
+
+/// Is told that the program listens nowhere yet, and for how many seconds it has run.
+pub type SaysThatItWaits = fn(&str, u64);
 
 /// A program that is tried. It ends with this.
 struct Trial<'a> {
     program: &'a Program,
     /// Nobody needs to know any more.
     is_over: &'a AtomicBool,
+    says: SaysThatItWaits,
     rings: Rings,
     started: Started,
     /// When it began, and the time of day then, in nanoseconds.
@@ -60,7 +70,11 @@ struct Trial<'a> {
 /// connects to the first port at which it listens, says nothing, and goes: what must not serve clients is
 /// found before the log has one that ends all replicas. A program that saves itself does so and begins anew
 /// from that. It is killed when `is_over` becomes true.
-pub fn try_program(served: &ServedOptions, is_over: &AtomicBool) -> anyhow::Result<Tried> {
+pub fn try_program(
+    served: &ServedOptions,
+    is_over: &AtomicBool,
+    says: SaysThatItWaits,
+) -> anyhow::Result<Tried> {
     let mut served = served.clone();
     check_file(&mut served)?;
     let (file, arguments) = served.command.split_first().context("a command to run")?;
@@ -68,7 +82,8 @@ pub fn try_program(served: &ServedOptions, is_over: &AtomicBool) -> anyhow::Resu
     let mut program = Program::of(file, folder.path());
     program.arguments = arguments.to_vec();
     program.is_serial = served.serial_turn_max.is_some();
-    let mut trial = Trial::start(&program, served.allow_outbound, is_over)?;
+    let start = || Trial::start(&program, served.allow_outbound, is_over, says);
+    let mut trial = start()?;
     let tried = trial.until_it_listens()?;
     if let Some(at) = tried.listens.first() {
         trial.visit(*at)?;
@@ -89,7 +104,7 @@ pub fn try_program(served: &ServedOptions, is_over: &AtomicBool) -> anyhow::Resu
             }
             (None, None) => {}
         }
-        let again = Trial::start(&program, served.allow_outbound, is_over)?.until_it_listens();
+        let again = start()?.until_it_listens();
         let again = again.context("begun anew from what it saved")?;
         ensure!(
             again == tried,
@@ -104,6 +119,7 @@ impl<'a> Trial<'a> {
         program: &'a Program,
         allow_outbound: bool,
         is_over: &'a AtomicBool,
+        says: SaysThatItWaits,
     ) -> anyhow::Result<Self> {
         let day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         let wall_ns = u64::try_from(day.as_nanos())?;
@@ -122,6 +138,7 @@ impl<'a> Trial<'a> {
         Ok(Self {
             program,
             is_over,
+            says,
             rings,
             started,
             begun: Instant::now(),
@@ -142,13 +159,56 @@ impl<'a> Trial<'a> {
     fn look(&self) -> anyhow::Result<()> {
         thread::sleep(TURN);
         ensure!(!self.is_over.load(Relaxed), "nobody needs to know any more");
+        self.check_refusal()
+    }
+
+    fn check_refusal(&self) -> anyhow::Result<()> {
         match self.rings.refusal() {
             Some(why) => anyhow::bail!("{} cannot be served: {why}", self.name()),
             None => Ok(()),
         }
     }
 
-    /// A client connects there and goes.
+    /// Its process has ended while it was to begin.
+    fn ended_early(&self, status: ExitStatus) -> anyhow::Error {
+        if let Err(refused) = self.check_refusal() {
+            return refused;
+        }
+        let hint = if status.success() {
+            "If it goes into the background, tell it to stay: only the process that is started is served"
+        } else {
+            "It was started in an empty folder of its own, so paths among its arguments and in its configuration must \
+             be absolute; what it said stands above"
+        };
+        anyhow!(
+            "{} has ended ({status}), before anybody has asked it for something. {hint}",
+            self.name()
+        )
+    }
+
+    /// What runs as its process, whatever became of the file that was started: why that is not served, if
+    /// that is known, and the name of a profile that it has and that was not found.
+    fn look_at_process(&self) -> anyhow::Result<Option<String>> {
+        let process = format!("/proc/{}", self.started.child.id());
+        let threads = fs::read_dir(format!("{process}/task"))
+            .into_iter()
+            .flatten();
+        let names = threads
+            .flatten()
+            .map(|it| fs::read_to_string(it.path().join("comm")));
+        let unfit = names.flatten().find_map(|name| unfit_thread(&name));
+        if let Some(why) = unfit {
+            anyhow::bail!("{} cannot be served: {why}", self.name());
+        }
+        if is_known(&self.program.file) {
+            return Ok(None);
+        }
+        let name = fs::read_to_string(format!("{process}/comm")).unwrap_or_default();
+        let name = name.trim_end();
+        Ok(is_known(OsStr::new(name)).then(|| name.to_owned()))
+    }
+
+    /// A client connects there, says that it sends no more, and goes.
     fn visit(&mut self, at: SocketAddr) -> anyhow::Result<()> {
         let ip = match at.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -160,11 +220,18 @@ impl<'a> Trial<'a> {
             peer: SocketAddr::new(ip, VISITOR_PORT),
             own: SocketAddr::new(ip, at.port()),
         };
+        let end = TurnEvent::End {
+            connection: VISITOR,
+        };
         let reset = TurnEvent::Reset {
             connection: VISITOR,
         };
-        for event in [accept, reset] {
+        let mut has_closed = false;
+        for event in [accept, end, reset] {
             let (mut is_given, mut works) = (false, (None, Instant::now()));
+            if has_closed {
+                break;
+            }
             while !(is_given && self.rings.turn_done() == self.turn) {
                 if !is_given && self.rings.has_room() {
                     self.turn += 1;
@@ -172,8 +239,11 @@ impl<'a> Trial<'a> {
                     is_given = self.rings.give(self.turn, now, now, &[event]);
                 }
                 self.look()?;
-                while self.rings.take()?.is_some() {}
+                while let Some((_, said)) = self.rings.take()? {
+                    has_closed |= matches!(said, Said::Close { .. });
+                }
                 if let Some(status) = self.started.child.try_wait()? {
+                    self.check_refusal()?;
                     anyhow::bail!(
                         "{} has ended ({status}) when a client connected, or went",
                         self.name()
@@ -231,12 +301,8 @@ impl<'a> Trial<'a> {
         };
         while !listens_since.is_some_and(|it| is_watched(it, self.rings.turn_done() > 0)) {
             self.give_turn()?;
-            let name = self.program.file.to_string_lossy();
             if let Some(status) = self.started.child.try_wait()? {
-                anyhow::bail!(
-                    "{name} has ended ({status}), before anybody has asked it for something. If it goes into the \
-                     background, tell it to stay: only the process that is started is served"
-                );
+                return Err(self.ended_early(status));
             }
             while let Some((_, said)) = self.rings.take()? {
                 tried.hear(&said);
@@ -247,17 +313,13 @@ impl<'a> Trial<'a> {
             let waits = listens_since.is_none();
             if waits && self.begun.elapsed() >= says_at {
                 says_at += SAYS_AFTER;
-                let seconds = self.begun.elapsed().as_secs();
-                tracing::warn!(
-                    program = %name,
-                    seconds,
-                    "the program that is tried listens nowhere yet"
-                );
+                (self.says)(&self.name(), self.begun.elapsed().as_secs());
             }
             ensure!(
                 !waits || self.begun.elapsed() < LISTENS_WITHIN,
-                "{name} listens nowhere, {} s after its start, and is not served: it must listen at a port \
+                "{} listens nowhere, {} s after its start, and is not served: it must listen at a port \
                  within that time, by TCP or UDP",
+                self.name(),
                 LISTENS_WITHIN.as_secs()
             );
         }
@@ -265,6 +327,7 @@ impl<'a> Trial<'a> {
         while let Some((_, said)) = self.rings.take()? {
             tried.hear(&said);
         }
+        tried.known_as = self.look_at_process()?;
         Ok(tried)
     }
 
@@ -340,7 +403,7 @@ mod tests {
             ..ServedOptions::default()
         };
         let begun = Instant::now();
-        let error = try_program(&served, &AtomicBool::new(true)).unwrap_err();
+        let error = try_program(&served, &AtomicBool::new(true), |_, _| {}).unwrap_err();
         assert!(format!("{error:#}").contains("nobody needs"), "{error:#}");
         assert!(begun.elapsed() < SAYS_AFTER);
     }
