@@ -3,7 +3,7 @@ mod help;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use help::{heading, in_short, is_for_most};
-use quorumwire_node::options::{CONFIG, Flags, Kind, Spec, TABLE};
+use quorumwire_node::options::{CONFIG, Flags, Kind, Serves, Spec, TABLE};
 
 /// The options that were given as flags.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +80,7 @@ impl clap::FromArgMatches for ProgramFlags {
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         take(of_programs(), matches, &mut self.0);
+        self.0.1 = Serves::Program;
         for (name, told) in OF_STORE {
             if let Some(told) = told {
                 self.0.0.insert(name, (*told).to_owned());

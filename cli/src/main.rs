@@ -10,15 +10,17 @@ mod docs_test;
 mod flags;
 mod utc;
 
-use clap::Parser as _;
 use quorumwire_node::{logging, options};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match commands::Cli::try_parse() {
+    let outcome = match commands::parse() {
         Ok(cli) => commands::run(cli),
-        Err(usage) => show_usage(&usage),
+        Err(error) => match error.downcast::<clap::Error>() {
+            Ok(usage) => show_usage(&usage),
+            Err(refused) => Err(refused),
+        },
     };
     let code = outcome.unwrap_or_else(|error| code_of(&error));
     logging::end();

@@ -14,8 +14,10 @@ pub use origin::Origin;
 pub use refused::{Fault, Refused};
 #[cfg(test)]
 pub(crate) use resolve::resolve_in;
-pub use resolve::{Flags, Value, resolve, unknown_variables};
-pub use served::{BY_COMMAND, ProgramPort, SaveCommands, ServedOptions, Transport};
+pub use resolve::{Flags, Serves, Value, program_words, resolve, unknown_variables};
+pub use served::{
+    BY_COMMAND, PROGRAM_OPTIONS, ProgramPort, SaveCommands, ServedOptions, Transport,
+};
 pub use table::{CONFIG, Kind, Spec, TABLE, Unset, documentation};
 
 use crate::planes::{KINDS, KindOptions, PlaneChoice, PlaneKind, Values};

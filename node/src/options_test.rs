@@ -1,6 +1,8 @@
 //! Every option: where its value comes from, its limits, and what is said about a wrong one.
 use super::table::{CONFIG, Kind, TABLE, Unset, documentation};
-use super::{Durability, Flags, OnFollower, Origin, Refused, ServerOptions, resolve};
+use super::{
+    Durability, Flags, OnFollower, Origin, Refused, ServerOptions, Serves, program_words, resolve,
+};
 use crate::planes::{KINDS, kind_with_option};
 use quorumwire_interfaces::ReplicaId;
 use std::collections::BTreeMap;
@@ -21,7 +23,7 @@ const ENOUGH: Pairs<'static> = &[
 fn load(flags: Pairs<'_>, environment: Pairs<'_>) -> Result<ServerOptions, Refused> {
     let given = ENOUGH.iter().chain(flags);
     let given = given.map(|(name, text)| (*name, (*text).to_owned()));
-    load_exactly(&Flags(given.collect()), environment)
+    load_exactly(&Flags(given.collect(), Serves::Store), environment)
 }
 
 fn load_exactly(flags: &Flags, environment: Pairs<'_>) -> Result<ServerOptions, Refused> {
@@ -98,7 +100,7 @@ fn a_file_can_hold_every_option() {
     }
     let file = file(&text);
     let flags = [("config", file.path().to_str().unwrap().to_owned())];
-    let options = load_exactly(&Flags(flags.into()), &[]).unwrap();
+    let options = load_exactly(&Flags(flags.into(), Serves::Store), &[]).unwrap();
     assert_eq!(options.id, ReplicaId(u16::MAX));
     assert_eq!(options.durability, Durability::Memory);
     assert_eq!(options.on_follower, OnFollower::Refuse);
@@ -304,7 +306,7 @@ fn what_must_be_given_is_asked_for_by_name() {
         }
         let rest = ENOUGH.iter().filter(|(name, _)| *name != spec.name);
         let rest = rest.map(|(name, text)| (*name, (*text).to_owned()));
-        let error = load_exactly(&Flags(rest.collect()), &[]).unwrap_err();
+        let error = load_exactly(&Flags(rest.collect(), Serves::Store), &[]).unwrap_err();
         assert_eq!(error.option, spec.name);
         assert_eq!(error.given, "");
         assert_eq!(error.origin, Origin::Default);
@@ -615,7 +617,7 @@ fn all_that_is_wrong_is_said_at_once_and_what_the_file_has_in_its_order() {
         file("listen-redis = \"127.0.0.1:6379\"\nconnections_max = 0\n\nid = \"1\"\n[server]\n");
     let path = file.path().to_str().unwrap();
     let flags = [("config", path.to_owned()), ("durability", "no".to_owned())];
-    let error = load_exactly(&Flags(flags.into()), &[]).unwrap_err();
+    let error = load_exactly(&Flags(flags.into(), Serves::Store), &[]).unwrap_err();
     let text = error.to_string();
     let said: Vec<&str> = text.split("\nerror: ").collect();
     let begins = [
@@ -639,6 +641,59 @@ fn all_that_is_wrong_is_said_at_once_and_what_the_file_has_in_its_order() {
     for (said, begin) in said.iter().zip(&begins[..4]) {
         assert!(said.starts_with(begin), "{said} is not {begin}");
     }
+}
+
+/// What `quorumwire run` has besides stands in its file only.
+#[test]
+fn options_of_a_program_stand_in_the_file_of_its_server() {
+    let text = "publish = [\"1=127.0.0.1:2\", \"3=127.0.0.1:4\"]\nserial = true\nunchecked_output = false\n\
+                serial_turn_s = 7\nmembers = \"0=127.0.0.1:1\"\ndir = \"d\"\nid = 0\nfolowers = \"x\"\nxyz = 1\n";
+    let file = file(text);
+    let path = file.path().to_str().unwrap();
+    let flags = |serves| Flags([("config", path.to_owned())].into(), serves);
+    let words = program_words(&flags(Serves::Program), &|_| None).unwrap();
+    let words: Vec<String> = words.into_iter().flat_map(|(_, words)| words).collect();
+    let expected = [
+        "--publish=1=127.0.0.1:2",
+        "--publish=3=127.0.0.1:4",
+        "--serial",
+        "--serial-turn-s=7",
+    ];
+    assert_eq!(words, expected);
+    let said = |serves| load_exactly(&flags(serves), &[]).unwrap_err().to_string();
+    let of_program = said(Serves::Program);
+    assert_eq!(of_program.lines().count(), 2, "{of_program}");
+    assert!(
+        of_program.contains("did you mean `followers`?"),
+        "{of_program}"
+    );
+    assert!(
+        of_program.contains("`quorumwire run --help`"),
+        "{of_program}"
+    );
+    let of_store = said(Serves::Store);
+    assert_eq!(of_store.lines().count(), 6, "{of_store}");
+    assert!(
+        of_store.contains("it is an option of `quorumwire run`"),
+        "{of_store}"
+    );
+    assert!(
+        of_store.contains("`quorumwire server --help`"),
+        "{of_store}"
+    );
+}
+
+#[test]
+fn what_cannot_be_an_option_of_a_program_is_refused_by_name() {
+    let file = file("publish = { a = 1 }\n");
+    let path = file.path().to_str().unwrap();
+    let flags = Flags([("config", path.to_owned())].into(), Serves::Program);
+    let refused = program_words(&flags, &|_| None).unwrap_err();
+    assert_eq!(refused.option, "publish");
+    assert!(
+        refused.to_string().contains("an array of strings"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! `quorumwire config`: what a server's configuration would be, and its documentation.
 use super::status::columns;
 use crate::flags::ServerFlags;
-use quorumwire_node::options::{ServerOptions, Value, documentation, resolve, unknown_variables};
+use quorumwire_node::options::{
+    Flags, ServerOptions, Serves, Value, documentation, resolve, unknown_variables,
+};
 use quorumwire_ops::http::metrics_documentation;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
@@ -49,7 +51,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Shows what holds, and says everything that is wrong with files and user.
 fn check(flags: &ServerFlags) -> anyhow::Result<ExitCode> {
-    let values = resolve(&flags.0, &|variable| std::env::var_os(variable))?;
+    let flags = Flags(flags.0.0.clone(), Serves::Either);
+    let values = resolve(&flags, &|variable| std::env::var_os(variable))?;
     let options = ServerOptions::from_values(&values)?;
     for warning in unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
         errln!("warning: {warning}");

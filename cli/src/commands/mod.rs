@@ -33,8 +33,9 @@ mod transfer;
 mod veth_pass;
 mod view;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use quorumwire_node::options::Refused;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Replicated key-value store that memcached and Redis clients talk to: three replicas, one of which may fail
@@ -102,6 +103,24 @@ impl Cli {
         }
         Ok(())
     }
+}
+
+/// Reads the command line, and what the configuration file of `run` adds to it.
+pub fn parse() -> anyhow::Result<Cli> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let matches = Cli::command().try_get_matches_from(&words)?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
+    if let (Command::Run(arguments), Some(given)) =
+        (&cli.command, matches.subcommand_matches("run"))
+    {
+        let of_file = arguments.words_of_file(given)?;
+        if !of_file.is_empty() {
+            let behind = 2; // the program's name, and the command's
+            words.splice(behind..behind, of_file.into_iter().map(Into::into));
+            return Ok(Cli::try_parse_from(words)?);
+        }
+    }
+    Ok(cli)
 }
 
 /// Carries out a command; the answer is the process's exit code.

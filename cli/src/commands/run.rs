@@ -2,8 +2,11 @@
 use super::server::die_with_parent;
 use crate::flags::ProgramFlags;
 use anyhow::Context as _;
+use clap::ArgMatches;
+use clap::parser::ValueSource;
 use quorumwire_node::options::{
     BY_COMMAND, ProgramPort, Refused, SaveCommands, ServedOptions, ServerOptions, Transport,
+    program_words, unknown_variables,
 };
 use quorumwire_node::server::served::profiles::{SAVE_SIGNALS, name_of, number_of, profile_of};
 use quorumwire_node::server::served::trial::try_program;
@@ -43,56 +46,66 @@ pub struct Arguments {
     flags: ProgramFlags,
     /// Serve a port that the program opens, for TCP or UDP, at another address; `PORT/tcp` and `PORT/udp`
     /// mean that one only. May be given several times [default: where the program listens]
-    #[arg(long, value_name = "PORT=IP:PORT", value_parser = published)]
+    #[arg(long, env = "QUORUMWIRE_PUBLISH", value_name = "PORT=IP:PORT", value_delimiter = ',', value_parser = published)]
     publish: Vec<(ProgramPort, SocketAddr)>,
     /// What a follower does with the program's clients: pass on to the leader what they do, or refuse them,
     /// and cut those that it has when it no longer leads
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Followers::Forward)]
+    #[arg(long, env = "QUORUMWIRE_FOLLOWERS", value_name = "WHAT", value_enum, default_value_t = Followers::Forward)]
     followers: Followers,
     /// The signal upon which the program saves itself in its folder and ends, to begin again from there;
     /// `none`: it cannot, and the whole log is kept [default: TERM for redis-server and valkey-server,
     /// or none]
-    #[arg(long, value_name = "SIGNAL", value_parser = save_signal, conflicts_with = "snapshot_command")]
+    #[arg(long, env = "QUORUMWIRE_SAVE_SIGNAL", value_name = "SIGNAL", value_parser = save_signal, conflicts_with = "snapshot_command")]
     save_signal: Option<SaveSignal>,
     /// The command by which the program is saved at a cut, on every replica, of a program that saves itself
     /// upon no signal. `sh` runs it in the program's folder. It puts what the program is to begin from into
     /// the folder that `$QUORUMWIRE_SAVE` names; `$QUORUMWIRE_PID` is the program's process, which is ended
     /// then
-    #[arg(long, value_name = "COMMAND", requires = "restore_command")]
+    #[arg(
+        long,
+        env = "QUORUMWIRE_SNAPSHOT_COMMAND",
+        value_name = "COMMAND",
+        requires = "restore_command"
+    )]
     snapshot_command: Option<String>,
     /// The command that is run, in the folder in which the program begins, before it begins from what was
     /// saved: that lies in the folder that `$QUORUMWIRE_SAVE` names
-    #[arg(long, value_name = "COMMAND", requires = "snapshot_command")]
+    #[arg(
+        long,
+        env = "QUORUMWIRE_RESTORE_COMMAND",
+        value_name = "COMMAND",
+        requires = "snapshot_command"
+    )]
     restore_command: Option<String>,
     /// How long the program may take to save itself upon its signal, and each of these commands
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, env = "QUORUMWIRE_SAVE_TIMEOUT_S", value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     save_timeout_s: u64,
     /// Have CRIU save the program: refused, with the reason
     #[arg(long, value_name = "HOW", value_parser = ["criu"])]
     snapshot: Option<String>,
     /// Have the program save itself when the log behind the last time has grown so much; clients are cut then
-    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    #[arg(long, env = "QUORUMWIRE_CUT_LOG_MIB", value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     cut_log_mib: u64,
     /// For a program that cannot save itself: when the log has grown so much, all of which is kept on disk
     /// and in memory, no client is served any more
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    #[arg(long, env = "QUORUMWIRE_WHOLE_LOG_MAX_MIB", value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     whole_log_max_mib: u64,
     /// Do not compare what the replicas' programs say to clients, of a program that says something else on
     /// each by right. Give it to all replicas or to none
-    #[arg(long)]
+    #[arg(long, env = "QUORUMWIRE_UNCHECKED_OUTPUT")]
     unchecked_output: bool,
     /// Serve a program of which several threads serve clients: one goes at a time, in an order that is the
     /// same on all replicas [default for memcached, slapd and clamd]
-    #[arg(long)]
+    #[arg(long, env = "QUORUMWIRE_SERIAL")]
     serial: bool,
     /// With `--serial`, how long a turn may last: a thread that has not come back to wait by then ends its
     /// replica [default: 30]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, env = "QUORUMWIRE_SERIAL_TURN_S", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     serial_turn_s: Option<u64>,
     /// Let the program connect to other servers, which is refused else. Each replica's does so by itself,
     /// and what others say is not in the log: what the program tells its clients must not depend on it. Give
     /// it to all replicas or to none
-    #[arg(long)]
+    #[arg(long, env = "QUORUMWIRE_ALLOW_OUTBOUND")]
     allow_outbound: bool,
     /// Say whether the program can be served, and where it listens: its file is looked at, it is started, a
     /// client connects, says nothing and goes, it saves itself if it can, and begins from that. Nothing else
@@ -108,6 +121,18 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// What the configuration file says of options that the table of all servers does not have, and that
+    /// neither the command line nor the environment says.
+    pub(super) fn words_of_file(&self, given: &ArgMatches) -> Result<Vec<String>, Refused> {
+        let words = program_words(&self.flags.0, &|variable| std::env::var_os(variable))?;
+        let is_said = |name: &str| {
+            let source = given.value_source(&name.replace('-', "_"));
+            source.is_some_and(|it| it != ValueSource::DefaultValue)
+        };
+        let words = words.into_iter().filter(|(name, _)| !is_said(name));
+        Ok(words.flat_map(|(_, words)| words).collect())
+    }
+
     /// Refuses what the options alone, without environment, have wrong.
     pub(super) fn check(&self) -> Result<(), Refused> {
         self.flags.0.check()
@@ -207,6 +232,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut options = ServerOptions::load(&arguments.flags.0)?;
     options.served = Some(served);
     logging::start(&options);
+    for warning in unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
+        tracing::warn!(
+            warning,
+            "the environment has what looks like an option and is none"
+        );
+    }
     server::run_program(&options, &Http).context("run")?;
     Ok(ExitCode::SUCCESS)
 }
@@ -246,7 +277,30 @@ fn check(served: &ServedOptions) -> anyhow::Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProgramPort, Transport, published};
+    use super::{Arguments, ProgramPort, Transport, published};
+    use clap::Args as _;
+    use quorumwire_node::options::{CONFIG, PROGRAM_OPTIONS, TABLE};
+    use std::ffi::OsStr;
+
+    /// All but what is said once, of one start.
+    #[test]
+    fn all_options_may_stand_in_the_environment_and_in_the_file() {
+        let command = Arguments::augment_args(clap::Command::new("run"));
+        let own = command.get_arguments().filter(|it| {
+            let name = it.get_id().as_str();
+            let is_server = std::iter::once(&CONFIG).chain(TABLE.iter());
+            !is_server.clone().any(|spec| spec.name == name)
+                && !["snapshot", "check", "die_with_parent", "command"].contains(&name)
+        });
+        let mut names = Vec::new();
+        for argument in own {
+            let name = argument.get_long().unwrap();
+            let variable = format!("QUORUMWIRE_{}", name.replace('-', "_").to_uppercase());
+            assert_eq!(argument.get_env(), Some(OsStr::new(&variable)));
+            names.push(name);
+        }
+        assert_eq!(names, PROGRAM_OPTIONS);
+    }
 
     #[test]
     fn where_a_port_is_published_says_both_ends() {

@@ -514,6 +514,27 @@ fn what_only_serial_programs_have_is_refused_for_others() {
     assert!(!said.contains("serial-turn-s"), "{said}");
 }
 
+/// What is said on the command line counts more.
+#[test]
+fn options_of_a_program_stand_in_a_file_too() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("run.toml");
+    let check = |text: &str, more: &[&str]| {
+        std::fs::write(&file, text).unwrap();
+        let base = ["run", "--check", "--config", file.to_str().unwrap()];
+        let program = ["--", "redis-server", "--port", "7776"];
+        let output = run(&[&base[..], more, &program].concat());
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let refused = check("serial_turn_s = 5\n", &[]);
+    assert!(refused.contains("option serial-turn-s"), "{refused}");
+    let text = "save_signal = \"none\"\n";
+    let told = check(text, &[]);
+    assert!(told.contains("it cannot save itself"), "{told}");
+    let told = check(text, &["--save-signal", "TERM"]);
+    assert!(told.contains("it saves itself upon TERM"), "{told}");
+}
+
 /// A server that reads until its client says that it sends no more hears of no broken connection.
 #[test]
 fn the_client_of_a_trial_goes_in_order() {

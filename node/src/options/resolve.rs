@@ -1,7 +1,7 @@
 //! Finds the value of every option among flags, environment, configuration file and defaults, and
 //! remembers where it came from. What a value means is checked elsewhere.
 use super::table::{CONFIG, Kind, Spec, TABLE, Unset};
-use super::{Fault, Origin, Refused, ServerOptions, faults_alone};
+use super::{Fault, Origin, PROGRAM_OPTIONS, Refused, ServerOptions, faults_alone};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -41,9 +41,31 @@ pub struct Value {
     pub line: Option<NonZeroU32>,
 }
 
-/// The options given as flags, by name.
+/// The options given as flags, by name; and whose they are.
 #[derive(Clone, Debug, Default)]
-pub struct Flags(pub BTreeMap<&'static str, String>);
+pub struct Flags(pub BTreeMap<&'static str, String>, pub Serves);
+
+/// What a server serves: which keys its configuration file may have follows from that.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Serves {
+    /// The key-value store.
+    #[default]
+    Store,
+    /// A program.
+    Program,
+    /// Either: the file is only looked at.
+    Either,
+}
+
+impl Serves {
+    /// The command that has all options.
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Store | Self::Either => "server",
+            Self::Program => "run",
+        }
+    }
+}
 
 impl Flags {
     /// Whether a server without an environment would take them.
@@ -73,7 +95,7 @@ pub fn resolve_in(
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Vec<Value>, Refused> {
     let (keys, mut faults) = match file {
-        Some((path, text)) => parse_file(path, text)?,
+        Some((path, text)) => parse_file(path, text, flags.1)?,
         None => (BTreeMap::new(), Vec::new()),
     };
     let values = TABLE.iter().map(|spec| {
@@ -154,7 +176,7 @@ fn read_file(config: &Value, path: &Path) -> Result<String, Refused> {
 type Keys = BTreeMap<&'static str, (String, NonZeroU32)>;
 
 /// The file's values as text, and what is wrong with its keys.
-fn parse_file(path: &Path, text: &str) -> Result<(Keys, Vec<Refused>), Refused> {
+fn parse_file(path: &Path, text: &str, serves: Serves) -> Result<(Keys, Vec<Refused>), Refused> {
     let origin = Origin::File(path.to_path_buf());
     let no_toml = |error: toml::de::Error| {
         // What the parser says shows the line, which may be of a file with secrets.
@@ -189,11 +211,12 @@ fn parse_file(path: &Path, text: &str) -> Result<(Keys, Vec<Refused>), Refused> 
                 fault.line = Some(line);
                 faults.push(fault);
             }
+            None if serves != Serves::Store && of_program(&key).is_some() => {} // see `program_words`
             None => {
                 let known = if value.is_table() {
                     "options stand in no table".to_owned()
                 } else {
-                    known_instead(&key)
+                    known_instead(&key, serves)
                 };
                 let key: String = key.chars().take(KEY_BYTES_MAX).collect();
                 let mut fault = Refused::of(&key, origin.clone(), "", known);
@@ -226,10 +249,64 @@ fn text_of(kind: Kind, value: &toml::Value) -> Result<String, String> {
 }
 
 /// What to say of a key that is not known: those that are most like it, or where all of them are.
-fn known_instead(key: &str) -> String {
-    let meant = most_alike(key).into_iter();
-    let meant: Vec<String> = meant.map(|spec| format!("`{}`", spec.key())).collect();
-    in_question(&meant).unwrap_or_else(|| "`quorumwire server --help` shows all options".to_owned())
+fn known_instead(key: &str, serves: Serves) -> String {
+    if of_program(key).is_some() {
+        return "it is an option of `quorumwire run`".to_owned();
+    }
+    let meant = most_alike(key, serves).into_iter();
+    let meant: Vec<String> = meant.map(|name| format!("`{}`", key_of(name))).collect();
+    in_question(&meant)
+        .unwrap_or_else(|| format!("`quorumwire {} --help` shows all options", serves.command()))
+}
+
+fn key_of(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// The option that only `quorumwire run` has and that this key names.
+fn of_program(key: &str) -> Option<&'static str> {
+    let mut names = PROGRAM_OPTIONS.into_iter();
+    names.find(|name| key_of(name) == key)
+}
+
+/// What the configuration file says of options that only `quorumwire run` has, as words of a command line,
+/// by the option's name. What is wrong with the file else is said by [`resolve`].
+pub fn program_words(
+    flags: &Flags,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Vec<(&'static str, Vec<String>)>, Refused> {
+    let config = first_given(&CONFIG, flags, environment)?;
+    let Some(path) = config.text.as_deref().map(Path::new) else {
+        return Ok(Vec::new());
+    };
+    let text = read_file(&config, path)?;
+    let Ok(table) = text.parse::<toml::Table>() else {
+        return Ok(Vec::new());
+    };
+    let keys = table.iter();
+    let keys = keys.filter_map(|(key, value)| Some((of_program(key)?, value)));
+    let words = keys.map(|(name, value)| {
+        let words = words_of(name, value).map(|words| (name, words));
+        words.ok_or_else(|| {
+            let allowed = "a string, an integer, true or false, or an array of strings";
+            let origin = Origin::File(path.to_path_buf());
+            Refused::of(name, origin, value.to_string(), allowed)
+        })
+    });
+    words.collect()
+}
+
+/// As on a command line. None: it cannot stand there.
+fn words_of(name: &str, value: &toml::Value) -> Option<Vec<String>> {
+    let word = |text: &str| format!("--{name}={text}");
+    match value {
+        toml::Value::String(text) => Some(vec![word(text)]),
+        toml::Value::Integer(number) => Some(vec![word(&number.to_string())]),
+        toml::Value::Boolean(true) => Some(vec![format!("--{name}")]),
+        toml::Value::Boolean(false) => Some(Vec::new()),
+        toml::Value::Array(all) => all.iter().map(|it| it.as_str().map(word)).collect(),
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Table(_) => None,
+    }
 }
 
 /// Whether one of these was meant.
@@ -241,28 +318,32 @@ fn in_question(names: &[String]) -> Option<String> {
 }
 
 /// The options that somebody may mean who writes this: those that are most like it, if any is.
-fn most_alike(key: &str) -> Vec<&'static Spec> {
+fn most_alike(key: &str, serves: Serves) -> Vec<&'static str> {
     if key.len() > KEY_BYTES_MAX {
         return Vec::new();
     }
     let written = key.to_lowercase().replace('-', "_");
-    let likeness = |spec: &Spec| {
-        let name = spec.key();
+    let likeness = |name: &str| {
+        let name = key_of(name);
         let of_words = strsim::jaro_winkler(&written, &name);
         let is_part = written.len() >= PART_BYTES_MIN && name.contains(&written);
         of_words.max(if is_part { 1.0 } else { 0.0 })
     };
-    let most = TABLE.iter().map(likeness).fold(LIKENESS_MIN, f64::max);
-    let alike = TABLE.iter().filter(|spec| likeness(spec) >= most);
+    let of_programs = PROGRAM_OPTIONS
+        .into_iter()
+        .filter(|_| serves != Serves::Store);
+    let names = TABLE.iter().map(|spec| spec.name).chain(of_programs);
+    let most = names.clone().map(likeness).fold(LIKENESS_MIN, f64::max);
+    let alike = names.filter(|name| likeness(name) >= most);
     alike.take(MEANT_MAX).collect()
 }
 
 /// What to say of variables that look like options and are none: they may be another program's, or mistyped.
 pub fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
-    let known: Vec<String> = std::iter::once(&CONFIG)
-        .chain(TABLE.iter())
-        .map(Spec::variable)
-        .collect();
+    let variable = |name: &str| format!("{VARIABLES}{}", key_of(name).to_uppercase());
+    let options = std::iter::once(&CONFIG).chain(TABLE.iter());
+    let options = options.map(|spec| spec.name).chain(PROGRAM_OPTIONS);
+    let known: Vec<String> = options.map(variable).collect();
     let is_known = |name: &String| {
         known.contains(name) || name.starts_with(HTTP_VARIABLES) // of the commands that ask replicas
     };
@@ -271,9 +352,13 @@ pub fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
     let mut warnings: Vec<String> = strange
         .map(|name| {
             let short: String = name.chars().take(KEY_BYTES_MAX).collect();
-            let meant = name.strip_prefix(VARIABLES).map(most_alike);
-            let meant = meant.unwrap_or_default().into_iter().map(Spec::variable);
-            let meant: Vec<String> = meant.collect();
+            let meant = name.strip_prefix(VARIABLES);
+            let meant = meant.map(|key| most_alike(key, Serves::Either));
+            let meant: Vec<String> = meant
+                .unwrap_or_default()
+                .into_iter()
+                .map(variable)
+                .collect();
             let meant = in_question(&meant).map(|text| format!("; {text}"));
             format!(
                 "environment variable {short:?} is no option and does nothing{}",

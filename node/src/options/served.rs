@@ -5,6 +5,23 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// Options that only `quorumwire run` has, which its command line describes. They may stand in the
+/// environment and in the configuration file as all others.
+pub const PROGRAM_OPTIONS: [&str; 12] = [
+    "publish",
+    "followers",
+    "save-signal",
+    "snapshot-command",
+    "restore-command",
+    "save-timeout-s",
+    "cut-log-mib",
+    "whole-log-max-mib",
+    "unchecked-output",
+    "serial",
+    "serial-turn-s",
+    "allow-outbound",
+];
+
 /// How clients reach a port of a served program.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Transport {

@@ -1,5 +1,6 @@
 //! The one list of the server's options: flags, environment variables, keys of the configuration file,
 //! help texts and `docs/configuration.md` all come from here. Nothing is read or checked here.
+use super::PROGRAM_OPTIONS;
 use crate::planes::{self, KINDS};
 use quorumwire_plane_door::{OptionKind, PlaneOption};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
@@ -633,6 +634,15 @@ pub fn documentation() -> String {
         let _ = writeln!(page, "- **`{}`**: {}", spec.name, spec.help);
     }
     page.push_str(EXAMPLE);
+    let of_program = PROGRAM_OPTIONS.map(|name| format!("`--{name}`")).join(", ");
+    let _ = writeln!(
+        page,
+        "\n## Options of `quorumwire run`\n\n\
+         `quorumwire run` has the options above without those that only the store has, and its own: {of_program}. \
+         `quorumwire run --help` says what they mean. They may stand in the environment and in the file, too. \
+         `publish` is an array of strings in the file (`publish = [\"6379=10.0.0.1:6379\"]`), and has commas \
+         between in the environment. `quorumwire config check` takes their keys and does not look at their values."
+    );
     page
 }
 

@@ -1,7 +1,7 @@
 //! A server that tests turn by hand: a group of one, on ports and in a folder of its own. Nobody else drives
 //! it.
 use super::*;
-use crate::options::{Flags, resolve};
+use crate::options::{Flags, Serves, resolve};
 use crate::server::connection_id::ConnectionId;
 use mio::Events;
 use std::net::TcpStream;
@@ -35,7 +35,7 @@ impl Alone {
         ];
         let given = enough.iter().chain(flags);
         let flags = given.map(|(name, text)| (*name, (*text).to_owned()));
-        let values = resolve(&Flags(flags.collect()), &|_| None).unwrap();
+        let values = resolve(&Flags(flags.collect(), Serves::Store), &|_| None).unwrap();
         let options = ServerOptions::from_values(&values).unwrap();
         let poll = Poll::new().unwrap();
         let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE).unwrap());
