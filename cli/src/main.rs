@@ -1,6 +1,7 @@
 //! The `quorumwire` binary: one server, or the tools around a cluster of them. Only reads the command line
-//! and turns outcomes into exit codes: 0 done, 1 failed, 2 asked for something that makes no sense, 128 + N
-//! ended by signal N (141, as by SIGPIPE: nobody read the answer).
+//! and turns outcomes into exit codes: 0 done, 1 failed, 2 asked for something that makes no sense, 3 what
+//! stands in the log ends the program that is served, 128 + N ended by signal N (141, as by SIGPIPE: nobody
+//! read the answer).
 #![warn(clippy::print_stdout, clippy::print_stderr)] // these panic where nobody reads: `output` does not
 #[macro_use]
 mod output;
@@ -10,6 +11,7 @@ mod docs_test;
 mod flags;
 mod utc;
 
+use quorumwire_node::server::served::ended::EndedByLog;
 use quorumwire_node::{logging, options};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -51,6 +53,8 @@ fn code_of(error: &anyhow::Error) -> ExitCode {
     }
     if error.is::<options::Refused>() {
         ExitCode::from(2)
+    } else if error.is::<EndedByLog>() {
+        ExitCode::from(3)
     } else {
         ExitCode::FAILURE
     }

@@ -224,6 +224,12 @@ fn systemd_takes_the_units_and_finds_them_walled_in() {
         let name = installed.replace('@', "@one");
         files.push(dir.path().join(name).display().to_string());
     }
+    // The second one serves a program.
+    let folder = dir.path().join("quorumwire@one.service.d");
+    fs::create_dir(&folder).unwrap();
+    let text = committed("packaging/run.conf");
+    let text = text.replace("/usr/bin/quorumwire", BINARY);
+    fs::write(folder.join("run.conf"), text).unwrap();
     for file in &files {
         let output = run("systemd-analyze", &["verify", "--man=no", file]);
         let said = String::from_utf8_lossy(&output.stderr);

@@ -79,10 +79,14 @@ pub(crate) fn check_outputs(cluster: &mut Cluster<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a replica has ended because its program has, and gives the log's entry in which it did.
-pub fn ended_in(cluster: &mut Cluster<'_>, id: u16) -> Result<u64> {
+/// Waits until a replica has ended, with this code, because its program has, and gives the log's entry in
+/// which it did.
+pub fn ended_in(cluster: &mut Cluster<'_>, id: u16, code: i32) -> Result<u64> {
     let status = cluster.wait_for_exit(id)?;
-    ensure!(status.code() == Some(1), "replica {id} ended with {status}");
+    ensure!(
+        status.code() == Some(code),
+        "replica {id} ended with {status}"
+    );
     let log = cluster.log(id);
     let mut lines = log.lines().rev();
     let said = lines.find_map(|line| line.split_once("has ended (").map(|(_, behind)| behind));

@@ -322,6 +322,9 @@ fn replicas_lose_their_disks_and_registers_and_lists_are_linearizable() {
     });
 }
 
+/// The exit code of a replica whose program would end again.
+const ENDED_BY_LOG: i32 = 3;
+
 /// The log has it for good: each program ends at it, and again whenever it comes there. No replica tries
 /// again by itself.
 #[test]
@@ -337,7 +340,7 @@ fn a_request_that_ends_the_program_ends_every_replica_once_and_says_which_it_was
             .query::<redis::Value>(&mut connect(cluster.redis(1))?);
         ensure!(poisoned.is_err(), "{poisoned:?}");
         let ended: Vec<u64> = (0..3)
-            .map(|id| ended_in(cluster, id))
+            .map(|id| ended_in(cluster, id, ENDED_BY_LOG))
             .collect::<Result<_>>()?;
         ensure!(ended.iter().all(|it| *it == ended[0]), "{ended:?}");
         let last = before + ENTRIES_WITHOUT_CLIENTS_MAX;
@@ -348,7 +351,7 @@ fn a_request_that_ends_the_program_ends_every_replica_once_and_says_which_it_was
         // Whoever starts them again hears the same, from each.
         cluster.start_all()?;
         for id in 0..3 {
-            let again = ended_in(cluster, id)?;
+            let again = ended_in(cluster, id, ENDED_BY_LOG)?;
             ensure!(again == ended[0], "replica {id}: {again} after {ended:?}");
         }
         Ok(())

@@ -70,7 +70,7 @@ fn a_program_that_crashes_on_one_replica_ends_that_one_alone_and_it_comes_back_e
             let mut client = connect(cluster.redis(crashes))?;
             let _: u64 = client.incr("asked", 1)?;
             ServedProcess::of(cluster, crashes)?.kill()?;
-            let ended = ended_in(cluster, crashes)?;
+            let ended = ended_in(cluster, crashes, 1)?;
             let last = cluster.status(leader)?.last_index;
             ensure!(
                 (before + 1..=last).contains(&ended),

@@ -4,6 +4,7 @@
 //! What is to be done is decided by a [`Keeper`]; here it is carried out (`keep.rs`).
 mod commands;
 mod datagrams;
+pub mod ended;
 mod fills;
 mod gateway;
 mod keep;

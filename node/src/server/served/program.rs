@@ -1,5 +1,6 @@
 //! The served program of this replica: a process, and the rings between it and the log.
 use super::commands::{Commands, unpack};
+use super::ended::by_whom;
 use super::fills::Fills;
 use super::saved::{SavedFolder, empty, has_saved};
 use crate::options::{BY_COMMAND, ServedOptions};
@@ -165,7 +166,10 @@ impl Serving {
             return Err(failed);
         }
         match &mut self.running {
-            Some(running) if self.meanwhile.is_none() => running.check(),
+            Some(running) if self.meanwhile.is_none() => running.check().map_err(|error| {
+                let status = running.started.child.try_wait().ok().flatten();
+                by_whom(error, status, running.rings.turn_done())
+            }),
             Some(_) | None => Ok(()),
         }
     }
