@@ -115,10 +115,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         served => served?,
     };
     if all_died {
-        errln!("no replica is left");
+        errln!(
+            "\nerror: no replica is left: all have ended, see above. `quorumwire dev` ends, too"
+        );
         return Ok(ExitCode::FAILURE);
     }
+    errln!("stopping all replicas");
     cluster.stop(&interrupt)?;
+    errln!("all replicas have stopped");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -203,14 +207,19 @@ fn check_server_options(given: &[String]) -> Result<(), Refused> {
 /// none is left before.
 fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt, dir: &Path) -> anyhow::Result<bool> {
     while !interrupt.has_come() {
+        let mut ended = Vec::new();
         for (id, status) in cluster.ended()? {
             errln!("replica {id} {}", ending(status));
             if status.code().is_some() {
                 errln!("{}", cluster.log_tail(id));
             }
+            ended.push(id);
         }
         if !cluster.any_runs() {
             return Ok(true);
+        }
+        for id in ended {
+            errln!("to start it again: {}", restart_command(id, dir));
         }
         for id in restart::asked_for(cluster, dir)? {
             match cluster.start(id) {
@@ -278,13 +287,14 @@ fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
     };
     let (id, http) = (first.id, &first.http);
     let to_try = what_to_try(&first.service, cluster.program());
+    let restart = restart_command(id, dir);
     let (own, dir) = (own_name(), dir.display());
     format!(
         "{table}All listen on 127.0.0.1. Try it, at any replica:\n{to_try}\
          \x20 {own} status --dir {dir}\n\
          \x20 http://{http}/    # the dashboard, in a browser\n\
          Kill one (kill -9 PID), try again, and have it started again:\n\
-         \x20 {own} dev --restart {id} --dir {dir}\n\
+         \x20 {restart}\n\
          Ctrl-C stops all.\n"
     )
 }
@@ -308,6 +318,11 @@ fn what_to_try(at: &ServiceAddresses, program: Option<&Program>) -> String {
             }
         }
     }
+}
+
+/// What starts a replica again.
+fn restart_command(id: u16, dir: &Path) -> String {
+    format!("{} dev --restart {id} --dir {}", own_name(), dir.display())
 }
 
 /// How this program is called: by the path that was typed, if one was, for it may be in no folder of PATH.

@@ -28,6 +28,17 @@ fn stdout_of(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What `quorumwire dev` complains of from its start to its end. `meanwhile` has its replicas' processes, and
+/// is to end it.
+fn complaints_of_dev(dir: &Path, meanwhile: impl FnOnce(&Dev)) -> String {
+    let errors = dir.with_extension("errors");
+    let file = std::fs::File::create(&errors).unwrap();
+    let mut dev = Dev::start_saying(dir, &CALM, file.into());
+    meanwhile(&dev);
+    dev.wait();
+    std::fs::read_to_string(errors).unwrap()
+}
+
 /// A running `quorumwire dev`. Killed when dropped, and its replicas with it.
 struct Dev {
     process: Child,
@@ -46,10 +57,15 @@ impl Dev {
     }
 
     fn start_told(dir: &Path, words: &[&str]) -> Self {
+        Self::start_saying(dir, words, Stdio::inherit())
+    }
+
+    fn start_saying(dir: &Path, words: &[&str], errors: Stdio) -> Self {
         let dir = dir.to_str().unwrap();
         let mut process = quorumwire(&["dev", "--json", "--dir", dir])
             .args(words)
             .stdout(Stdio::piped())
+            .stderr(errors)
             .spawn()
             .unwrap();
         let stdout = BufReader::new(process.stdout.take().unwrap());
@@ -286,6 +302,34 @@ fn a_replica_that_dies_is_reported_and_the_others_go_on() {
     dev.signal(rustix::process::Signal::TERM); // its processes are others than at the start
     let mut dev = dev;
     assert!(dev.wait().success());
+}
+
+/// Whoever kills a replica is told how to bring it back, and whoever ends all what became of them.
+#[test]
+fn who_tries_it_out_is_told_what_happens() {
+    let kill = rustix::process::Signal::KILL;
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("cluster");
+    let errors = dir.with_extension("errors");
+    let has_said = |text: &str| std::fs::read_to_string(&errors).unwrap().contains(text);
+    let said = complaints_of_dev(&dir, |dev| {
+        signal_to(dev.pids()[1], kill);
+        wait_for("the way back", || has_said("to start it again: "));
+        dev.signal(rustix::process::Signal::INT);
+    });
+    let command = format!("dev --restart 1 --dir {}\n", dir.display());
+    assert!(said.contains(&command), "{said}");
+    assert!(
+        said.ends_with("stopping all replicas\nall replicas have stopped\n"),
+        "{said}"
+    );
+    let said = complaints_of_dev(&dir, |dev| {
+        for pid in dev.pids() {
+            signal_to(pid, kill);
+        }
+    });
+    let last = said.lines().last().unwrap_or_default();
+    assert!(last.starts_with("error: no replica is left"), "{said}");
 }
 
 fn redis(dev: &Dev, id: usize) -> redis::Connection {
