@@ -187,7 +187,7 @@ fn check_server_options(given: &[String]) -> Result<(), Refused> {
             continue;
         };
         let name = option.split('=').next().unwrap_or_default();
-        let allowed = if DEV_OPTIONS.contains(&name) {
+        let why = if DEV_OPTIONS.contains(&name) {
             format!("put it before `--`: `quorumwire dev` has a --{name} of its own")
         } else if CHOSEN.contains(&name) {
             "leave it out: `quorumwire dev` chooses it for each replica".to_owned()
@@ -198,7 +198,7 @@ fn check_server_options(given: &[String]) -> Result<(), Refused> {
         } else {
             continue;
         };
-        return Err(Refused::flag(name, word.clone(), allowed));
+        return Err(Refused::because(name, word.clone(), why));
     }
     Ok(())
 }

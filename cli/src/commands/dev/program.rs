@@ -22,15 +22,14 @@ pub fn split(
         return match serve {
             None => Ok((options, None)),
             Some(port) => {
-                let allowed = "a port of the program that stands behind `--`; there is none";
-                Err(Refused::flag("serve", port.to_string(), allowed))
+                let why = "no program stands behind `--` that could have this port";
+                Err(Refused::because("serve", port.to_string(), why))
             }
         };
     };
     let port = serve.or_else(|| port_in(command)).ok_or_else(|| {
-        let allowed = "a program that is told its port behind --port, -p, --listen or -l; or name the port at \
-                       which it listens before `--`: --serve PORT";
-        Refused::flag("COMMAND", command.join(" "), allowed)
+        let why = "its port is not found behind --port, -p, --listen or -l. Name it before `--`: --serve PORT";
+        Refused::because("COMMAND", command.join(" "), why)
     })?;
     let command = command.to_vec();
     Ok((options, Some(Program { command, port })))
@@ -104,6 +103,6 @@ mod tests {
             assert!(said.contains("--serve PORT"), "{without}: {said}");
         }
         let said = split(&[], Some(7)).unwrap_err().to_string();
-        assert!(said.starts_with("serve (from flag): \"7\""), "{said}");
+        assert!(said.starts_with("option serve: \"7\""), "{said}");
     }
 }
