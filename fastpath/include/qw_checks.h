@@ -238,6 +238,118 @@ enum qw_check {
 	/* What is released stays so. Without it: the ring counts free slots as taken, and stands
 	 * still. */
 	QW_CHECK_RELEASED_MONOTONE = 81,
+	/* Switched on: the role is one that moves something. Without it: the box is on, and
+	 * neither coordinates nor votes. */
+	QW_CHECK_PAXOS_SOUND_ROLE = 82,
+	/* Switched on: there is a configuration. Without it: packets of before there were
+	 * configurations count. */
+	QW_CHECK_PAXOS_SOUND_CONFIGURATION = 83,
+	/* Switched on: the window has a size that the step counts with. Without it: an instance
+	 * has no slot, or another's. */
+	QW_CHECK_PAXOS_SOUND_WINDOW = 84,
+	/* Switched on: `held` is yes or no. Without it: a host and its box differ about who says
+	 * what is durable. */
+	QW_CHECK_PAXOS_SOUND_HELD = 85,
+	/* Switched on: there is an instance after those that are forgotten. Without it: the
+	 * instance after the last is 0. */
+	QW_CHECK_PAXOS_SOUND_TRIMMED = 86,
+	/* Coordinator: there is a round. Without it: acceptors refuse every value. */
+	QW_CHECK_PAXOS_SOUND_ROUND = 87,
+	/* Coordinator: the round is its own. Without it: two coordinators propose in one round. */
+	QW_CHECK_PAXOS_SOUND_OWNER = 88,
+	/* Coordinator: the next instance is not forgotten. Without it: values get instances that
+	 * are forgotten. */
+	QW_CHECK_PAXOS_SOUND_NEXT = 89,
+	/* A value comes from a client. Without it: a role's own words become a value. */
+	QW_CHECK_PAXOS_SUBMIT_SENDER = 90,
+	/* A value has a session. Without it: a value is decided as a no-op and delivered to
+	 * nobody. */
+	QW_CHECK_PAXOS_SUBMIT_SESSION = 91,
+	/* A value says nothing that values do not say. Without it: a value says what only
+	 * entries of replicas say. */
+	QW_CHECK_PAXOS_SUBMIT_FLAGS = 92,
+	/* Coordinator: there is an instance after every instance. Without it: the instance after
+	 * the last is 0. */
+	QW_CHECK_PAXOS_LAST_INSTANCE = 93,
+	/* Coordinator: a bounded number of instances is open. Without it: instances pile up that
+	 * no acceptor has a slot for. */
+	QW_CHECK_PAXOS_SUBMIT_WINDOW = 94,
+	/* Acceptor: with `held`, the host says what is durable. Without it: a vote in memory
+	 * only is said as durable. */
+	QW_CHECK_PAXOS_HELD = 95,
+	/* Acceptor: a slot speaks for its own instance only. Without it: another instance's vote
+	 * is taken for this one's. */
+	QW_CHECK_PAXOS_SLOT_OF_INSTANCE = 96,
+	/* Acceptor: no lower round than the one promised for all instances is promised. Without
+	 * it: a promise is taken back. */
+	QW_CHECK_PAXOS_ALL_OLD = 97,
+	/* Acceptor: no round is promised for all instances that is not above those promised for
+	 * single ones. Without it: a promise for one instance is taken back, or given to two. */
+	QW_CHECK_PAXOS_ALL_SINGLE = 98,
+	/* Acceptor: a round for all instances is promised to one coordinator. Without it: two
+	 * coordinators of one number propose in one round. */
+	QW_CHECK_PAXOS_ALL_TAKEN = 99,
+	/* Acceptor: no lower round than the one promised for an instance is promised. Without
+	 * it: a promise is taken back. */
+	QW_CHECK_PAXOS_P1A_OLD = 100,
+	/* Acceptor: a round for an instance is promised to one coordinator. Without it: two
+	 * coordinators of one number propose in one round. */
+	QW_CHECK_PAXOS_P1A_TAKEN = 101,
+	/* A value that is proposed says nothing that values do not say. Without it: a value says
+	 * what only entries of replicas say. */
+	QW_CHECK_PAXOS_P2A_FLAGS = 102,
+	/* Acceptor: it does not vote below its promise. Without it: what a later coordinator has
+	 * not seen is decided. */
+	QW_CHECK_PAXOS_P2A_OLD = 103,
+	/* Acceptor: in a round it votes once. Without it: an acceptor votes twice in a round. */
+	QW_CHECK_PAXOS_REPEATED = 104,
+	/* Acceptor: in a round there is one value. Without it: a round has two values: two
+	 * coordinators have one round, and nobody is told. */
+	QW_CHECK_PAXOS_TWO_VALUES = 105,
+	/* Acceptor: who has taken a configuration answers nothing of an older one. Without it: a
+	 * coordinator that counts on forgotten votes is answered. */
+	QW_CHECK_PAXOS_CONFIGURATION_OLD = 106,
+	/* Acceptor: a later configuration is for software to take. Without it: votes count for
+	 * acceptors that this one does not know. */
+	QW_CHECK_PAXOS_CONFIGURATION_NEW = 107,
+	/* A round has a count. Without it: a vote in round 0 looks like none. */
+	QW_CHECK_PAXOS_ROUND = 108,
+	/* A coordinator speaks in its own rounds only. Without it: two coordinators propose in
+	 * one round. */
+	QW_CHECK_PAXOS_ROUND_OWNER = 109,
+	/* A coordinator has drawn a number for its round. Without it: a coordinator takes a
+	 * round over that was promised to one unknown. */
+	QW_CHECK_PAXOS_DRAWN = 110,
+	/* A packet names an instance that there may be. Without it: an instance is voted for
+	 * that there is not. */
+	QW_CHECK_PAXOS_INSTANCE = 111,
+	/* Acceptor: what is forgotten is not promised or voted for again. Without it: who asks
+	 * for what is forgotten hears nothing, and asks for ever. */
+	QW_CHECK_PAXOS_TRIMMED = 112,
+	/* Acceptor: an instance has a slot of its own. Without it: an open instance's vote is
+	 * overwritten. */
+	QW_CHECK_PAXOS_WINDOW = 113,
+	/* Acceptor: who has lost its memory is no member up to its bound. Without it: an
+	 * acceptor without memory decides against what it had voted for. */
+	QW_CHECK_PAXOS_BOUND = 114,
+	/* A box that is off promises and proposes nothing. Without it: a vote leaves after the
+	 * fence, that nobody accounts for. */
+	QW_CHECK_PAXOS_OFF = 115,
+	/* The step looks at the version once more, whoever has called it. Without it: fields are
+	 * read that mean something else. */
+	QW_CHECK_PAXOS_VERSION = 116,
+	/* A packet of another deployment moves nothing. Without it: another deployment's values
+	 * are decided. */
+	QW_CHECK_PAXOS_GROUP = 117,
+	/* The step looks at the size once more, whoever has called it. Without it: a value is
+	 * longer than its place in the slot. */
+	QW_CHECK_PAXOS_BYTES = 118,
+	/* There is an instance after those that are forgotten. Without it: the instance after
+	 * the last is 0. */
+	QW_CHECK_PAXOS_TRIM_WITHIN = 119,
+	/* What is forgotten stays so. Without it: an instance that is forgotten is voted for
+	 * again. */
+	QW_CHECK_PAXOS_TRIM_MONOTONE = 120,
 };
 
 #define QW_REASON_OF_HEADER_WHOLE QW_REASON_NOT_OURS
@@ -292,5 +404,32 @@ enum qw_check {
 #define QW_REASON_OF_HEARTBEAT_ROLE QW_REASON_OFF
 #define QW_REASON_OF_HEARTBEAT_REGISTER QW_REASON_STRANGER
 #define QW_REASON_OF_ASCENDING_ROUNDS QW_REASON_REPEATED
+#define QW_REASON_OF_PAXOS_SUBMIT_SENDER QW_REASON_STRANGER
+#define QW_REASON_OF_PAXOS_SUBMIT_SESSION QW_REASON_MALFORMED
+#define QW_REASON_OF_PAXOS_SUBMIT_FLAGS QW_REASON_MALFORMED
+#define QW_REASON_OF_PAXOS_LAST_INSTANCE QW_REASON_BEYOND_LAST
+#define QW_REASON_OF_PAXOS_SUBMIT_WINDOW QW_REASON_WINDOW_FULL
+#define QW_REASON_OF_PAXOS_ALL_OLD QW_REASON_ROUND_OLD
+#define QW_REASON_OF_PAXOS_ALL_SINGLE QW_REASON_ROUND_OLD
+#define QW_REASON_OF_PAXOS_ALL_TAKEN QW_REASON_ROUND_TAKEN
+#define QW_REASON_OF_PAXOS_P1A_OLD QW_REASON_ROUND_OLD
+#define QW_REASON_OF_PAXOS_P1A_TAKEN QW_REASON_ROUND_TAKEN
+#define QW_REASON_OF_PAXOS_P2A_FLAGS QW_REASON_MALFORMED
+#define QW_REASON_OF_PAXOS_P2A_OLD QW_REASON_ROUND_OLD
+#define QW_REASON_OF_PAXOS_REPEATED QW_REASON_REPEATED
+#define QW_REASON_OF_PAXOS_TWO_VALUES QW_REASON_TWO_VALUES
+#define QW_REASON_OF_PAXOS_CONFIGURATION_OLD QW_REASON_CONFIGURATION_OLD
+#define QW_REASON_OF_PAXOS_CONFIGURATION_NEW QW_REASON_CONFIGURATION_NEW
+#define QW_REASON_OF_PAXOS_ROUND QW_REASON_MALFORMED
+#define QW_REASON_OF_PAXOS_ROUND_OWNER QW_REASON_MALFORMED
+#define QW_REASON_OF_PAXOS_DRAWN QW_REASON_MALFORMED
+#define QW_REASON_OF_PAXOS_INSTANCE QW_REASON_MALFORMED
+#define QW_REASON_OF_PAXOS_TRIMMED QW_REASON_TRIMMED
+#define QW_REASON_OF_PAXOS_WINDOW QW_REASON_WINDOW_FULL
+#define QW_REASON_OF_PAXOS_BOUND QW_REASON_NO_MEMBER
+#define QW_REASON_OF_PAXOS_OFF QW_REASON_OFF
+#define QW_REASON_OF_PAXOS_VERSION QW_REASON_VERSION
+#define QW_REASON_OF_PAXOS_GROUP QW_REASON_GROUP
+#define QW_REASON_OF_PAXOS_BYTES QW_REASON_MALFORMED
 
 #endif

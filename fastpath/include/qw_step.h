@@ -1,42 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common case: what one group's plane does about one packet. Pure: registers and a header in,
  * registers and an outcome out. It sends, stores and counts nothing itself, and it sees only
- * packets that qw_verify.h has let through.
- *
- * Actions are carried out in the order of their bits, so nothing is said before it is stored.
- * QW_TO_SOFTWARE comes alone and leaves the registers untouched; so does a drop (no action, a
- * reason). */
+ * packets that qw_verify.h has let through. What an outcome means stands in qw_outcome.h. */
 #ifndef QW_STEP_H
 #define QW_STEP_H
 
 #include "qw_mutants.h"
+#include "qw_outcome.h"
 #include "qw_shared.h"
 #include "qw_wire.h"
 
 /* What a command's flags say of the entry it becomes. */
 #define QW_FLAGS_OF_ENTRIES \
 	(QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT | QW_FLAG_BUNDLE)
-
-static inline __attribute__((always_inline)) void qw_clear(struct qw_outcome *out)
-{
-	const struct qw_outcome nothing = { .actions = 0 };
-
-	*out = nothing;
-}
-
-static inline __attribute__((always_inline)) void
-qw_to_software(struct qw_outcome *out, enum qw_reason reason)
-{
-	out->actions = QW_TO_SOFTWARE;
-	out->reason = reason;
-}
-
-static inline __attribute__((always_inline)) void
-qw_drop(struct qw_outcome *out, enum qw_reason reason)
-{
-	out->actions = 0;
-	out->reason = reason;
-}
 
 static inline __attribute__((always_inline)) __u64 qw_max(__u64 one, __u64 other)
 {
@@ -47,19 +23,6 @@ static inline __attribute__((always_inline)) __u64 qw_min(__u64 one, __u64 other
 {
 	return one < other ? one : other;
 }
-
-/* A refusal: leaves a function of the step if the condition holds, with the reason that the list of
- * checks gives the name (checks.toml). `out` is the outcome. */
-#define QW_TO_SOFTWARE_IF(condition, name) \
-	do { \
-		if (QW_BAD(condition, name)) \
-			return qw_to_software(out, QW_REASON_OF_##name); \
-	} while (0)
-#define QW_DROP_IF(condition, name) \
-	do { \
-		if (QW_BAD(condition, name)) \
-			return qw_drop(out, QW_REASON_OF_##name); \
-	} while (0)
 
 /* Whether a plane moves nothing. */
 static inline __attribute__((always_inline)) int qw_is_off(const struct qw_registers *state)

@@ -27,7 +27,7 @@ struct qw_keys {
  * else a client could sign a replica's words with its own key. */
 static inline __attribute__((always_inline)) int qw_is_clients(__u8 kind)
 {
-	return kind == QW_KIND_REQUEST || kind == QW_KIND_ANSWER;
+	return kind == QW_KIND_REQUEST || kind == QW_KIND_ANSWER || kind == QW_KIND_SUBMIT;
 }
 
 /* Whether a kind's payload has a size that its sender can have made. */
@@ -37,6 +37,10 @@ static inline __attribute__((always_inline)) int qw_payload_fits(const struct qw
 	case QW_KIND_REQUEST:
 	case QW_KIND_APPEND:
 	case QW_KIND_ANSWER:
+	case QW_KIND_SUBMIT:
+	case QW_KIND_P1B:
+	case QW_KIND_P2A:
+	case QW_KIND_P2B:
 		return header->payload_bytes <= QW_PAYLOAD_BYTES_MAX;
 	case QW_KIND_FORWARD:
 		return header->payload_bytes >= QW_ORIGIN_BYTES &&
@@ -45,6 +49,7 @@ static inline __attribute__((always_inline)) int qw_payload_fits(const struct qw
 	case QW_KIND_RETRANSMIT:
 	case QW_KIND_HEARTBEAT:
 	case QW_KIND_HEARTBEAT_OK:
+	case QW_KIND_P1A:
 		return header->payload_bytes == 0;
 	default:
 		return 0; /* a kind unknown here */
@@ -55,7 +60,8 @@ static inline __attribute__((always_inline)) int qw_payload_fits(const struct qw
  * compared them before it sends an entry on, and the tag says that neither has changed since. */
 static inline __attribute__((always_inline)) int qw_brings_command(const struct qw_header *header)
 {
-	return header->kind == QW_KIND_REQUEST || header->kind == QW_KIND_FORWARD;
+	return header->kind == QW_KIND_REQUEST || header->kind == QW_KIND_FORWARD ||
+	       header->kind == QW_KIND_SUBMIT;
 }
 
 /* A refusal: leaves a function of this file if the condition holds, with the reason that the list

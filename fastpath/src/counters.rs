@@ -33,9 +33,12 @@ counters! {
 }
 
 counters_by! {
-    /// What was not taken, or not as the sender meant it, by reason.
+    /// What was not taken, or not as the sender meant it, by reason. A replica's step has none of the Paxos
+    /// roles' own reasons.
     #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-    pub struct ReasonCounters: PacketReason but not [None] {
+    pub struct ReasonCounters: PacketReason but not [
+        None, ConfigurationOld, ConfigurationNew, RoundOld, RoundTaken, TwoValues, Trimmed, NoMember
+    ] {
         /// Packets dropped because they are too short to be the data plane's
         NotOurs: "not_ours",
         /// Packets dropped because their format's version is unknown

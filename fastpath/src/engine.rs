@@ -543,7 +543,12 @@ impl<P: RegisterStore> Engine<P> {
                 | Kind::Heartbeat
                 | Kind::HeartbeatOk
                 | Kind::Answer
-                | Kind::Forward,
+                | Kind::Forward
+                | Kind::Submit
+                | Kind::P1a
+                | Kind::P1b
+                | Kind::P2a
+                | Kind::P2b,
             )
             | None => outcome.header.previous_term,
         };

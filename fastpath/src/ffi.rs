@@ -4,13 +4,17 @@
 use crate::shared::{Gap, MEMCACHED_ANSWER_BYTES, MemcachedSet as Set, Outcome};
 use crate::step::{Keys, SipKey, TagKey};
 use crate::store::{MEMCACHED_COMMAND_HEAD_BYTES, MEMCACHED_KEY_BYTES_MAX};
-use quorumwire_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Registers};
+use quorumwire_wire::packet::{
+    HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, PaxosRegisters, PaxosSlot, Registers,
+};
 
 /// Declares one copy of the compiled C.
 macro_rules! copy {
     ($module:ident, $($function:ident = $symbol:literal ($($argument:ty),*) $(-> $result:ty)?;)*) => {
         mod $module {
-            use super::{Gap, Header, Keys, Outcome, Registers, Set, SipKey, TagKey};
+            use super::{
+                Gap, Header, Keys, Outcome, PaxosRegisters, PaxosSlot, Registers, Set, SipKey, TagKey,
+            };
             unsafe extern "C" {
                 $(
                     #[link_name = $symbol]
@@ -40,6 +44,9 @@ copy! { real,
     memcached_command_head = "qw_real_memcached_command_head" (*const Set, *mut u8);
     memcached_stored = "qw_real_memcached_stored" (u16, *mut u8);
     recent_place = "qw_real_recent_place" (*const u8, u32) -> u32;
+    paxos_step = "qw_real_paxos_step" (*mut PaxosRegisters, *mut PaxosSlot, *const Header, *mut Outcome);
+    paxos_trim = "qw_real_paxos_trim" (*mut PaxosRegisters, u64) -> i32;
+    paxos_sound = "qw_real_paxos_sound" (*const PaxosRegisters) -> i32;
 }
 
 #[cfg(feature = "mutants")]
@@ -62,6 +69,9 @@ copy! { mutated,
     memcached_command_head = "qw_mutated_memcached_command_head" (*const Set, *mut u8);
     memcached_stored = "qw_mutated_memcached_stored" (u16, *mut u8);
     recent_place = "qw_mutated_recent_place" (*const u8, u32) -> u32;
+    paxos_step = "qw_mutated_paxos_step" (*mut PaxosRegisters, *mut PaxosSlot, *const Header, *mut Outcome);
+    paxos_trim = "qw_mutated_paxos_trim" (*mut PaxosRegisters, u64) -> i32;
+    paxos_sound = "qw_mutated_paxos_sound" (*const PaxosRegisters) -> i32;
 }
 
 #[cfg(feature = "mutants")]
@@ -169,6 +179,23 @@ pub fn recent_place(key: &[u8]) -> u32 {
     let bytes = u32::try_from(key.len()).unwrap_or(u32::MAX);
     assert!(key.len() <= MEMCACHED_KEY_BYTES_MAX);
     call!(recent_place(key.as_ptr(), bytes))
+}
+
+pub fn paxos_step(
+    registers: &mut PaxosRegisters,
+    slot: &mut PaxosSlot,
+    header: &Header,
+    outcome: &mut Outcome,
+) {
+    call!(paxos_step(registers, slot, header, outcome));
+}
+
+pub fn paxos_trim(registers: &mut PaxosRegisters, upto: u64) -> i32 {
+    call!(paxos_trim(registers, upto))
+}
+
+pub fn paxos_sound(registers: &PaxosRegisters) -> i32 {
+    call!(paxos_sound(registers))
 }
 
 #[cfg(feature = "mutants")]

@@ -11,6 +11,7 @@ mod engine;
 mod ffi;
 mod memcached;
 mod mutants;
+mod paxos;
 mod recent;
 mod register_store;
 mod ring;
@@ -36,7 +37,8 @@ pub use endpoint::{address_of, address_of_peer, endpoint_at};
 pub use engine::{Engine, Options, Outbox, Sink, shown, window_max};
 pub use memcached::{MemcachedSet, memcached_set, memcached_stored};
 #[cfg(feature = "mutants")]
-pub use mutants::{activate, reached};
+pub use mutants::{Without, activate, reached};
+pub use paxos::{paxos_sound, paxos_step, paxos_trim};
 pub use recent::{RECENT_OFFERS_TO_REPLACE, recent_place};
 pub use register_store::{Memory, RegisterStore};
 pub use ring::{EntryHead, RING_SLOTS_MAX, ReplyAddress};

@@ -18,6 +18,24 @@ mod switch {
         ffi::mutant_set(mutant.map_or(0, |mutant| mutant as i32));
     }
 
+    /// Leaves a check out on this thread until dropped.
+    pub struct Without;
+
+    impl Without {
+        /// Leaves this one out.
+        #[must_use]
+        pub fn check(mutant: Mutant) -> Self {
+            activate(Some(mutant));
+            Self
+        }
+    }
+
+    impl Drop for Without {
+        fn drop(&mut self) {
+            activate(None);
+        }
+    }
+
     /// Whether leaving the chosen check out has made a difference to a branch since [`activate`].
     #[must_use]
     pub fn reached() -> bool {
@@ -34,7 +52,7 @@ pub(crate) use quorumwire_mutants::mutant;
 #[cfg(feature = "mutants")]
 pub(crate) use switch::any_active;
 #[cfg(feature = "mutants")]
-pub use switch::{activate, reached};
+pub use switch::{Without, activate, reached};
 
 /// Whether the named check of the engine is to be left out: never, outside the mutants' own tests.
 #[cfg(not(feature = "mutants"))]

@@ -2,6 +2,7 @@
 /* The headers' functions under names that Rust can call; adds nothing. Compiled once as it is, and
  * for the mutants' tests a second time with QW_MUTANTS. */
 #include "qw_gap.h"
+#include "qw_paxos.h"
 #include "qw_recent.h"
 #include "qw_step.h"
 #include "qw_verify.h"
@@ -46,6 +47,10 @@ int QW_EXPORT(memcached_read)(const __u8 *, __u32, struct qw_memcached_set *);
 void QW_EXPORT(memcached_command_head)(const struct qw_memcached_set *, __u8 *);
 void QW_EXPORT(memcached_stored)(__u16, __u8 *);
 __u32 QW_EXPORT(recent_place)(const __u8 *, __u32);
+void QW_EXPORT(paxos_step)(struct qw_paxos_registers *, struct qw_paxos_slot *, const struct qw_header *,
+			   struct qw_outcome *);
+int QW_EXPORT(paxos_trim)(struct qw_paxos_registers *, __u64);
+int QW_EXPORT(paxos_sound)(const struct qw_paxos_registers *);
 
 void QW_EXPORT(step)(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
@@ -146,4 +151,20 @@ __u32 QW_EXPORT(recent_place)(const __u8 *key, __u32 key_bytes)
 
 	__builtin_memcpy(&text.bytes[QW_MEMCACHED_KEY_AT], key, key_bytes);
 	return qw_recent_place(&text, key_bytes);
+}
+
+void QW_EXPORT(paxos_step)(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
+			   const struct qw_header *in, struct qw_outcome *out)
+{
+	qw_paxos_step(state, slot, in, out);
+}
+
+int QW_EXPORT(paxos_trim)(struct qw_paxos_registers *state, __u64 upto)
+{
+	return qw_paxos_trim(state, upto);
+}
+
+int QW_EXPORT(paxos_sound)(const struct qw_paxos_registers *state)
+{
+	return qw_paxos_sound(state);
 }

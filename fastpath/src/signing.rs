@@ -75,14 +75,18 @@ impl Signing {
         // As qw_brings_command() in C.
         let command = match Kind::from_byte(header.kind) {
             Some(Kind::Forward) => payload.get(ORIGIN_BYTES..).ok_or(PacketReason::Malformed)?,
-            Some(Kind::Request) => payload,
+            Some(Kind::Request | Kind::Submit) => payload,
             Some(
                 Kind::Append
                 | Kind::AppendOk
                 | Kind::Retransmit
                 | Kind::Heartbeat
                 | Kind::HeartbeatOk
-                | Kind::Answer,
+                | Kind::Answer
+                | Kind::P1a
+                | Kind::P1b
+                | Kind::P2a
+                | Kind::P2b,
             )
             | None => return Ok((header, payload)),
         };
@@ -117,13 +121,17 @@ fn pair(pair: &PlaneKeyPair) -> KeyPair {
 /// As `qw_is_clients` in the C.
 fn is_clients(kind: Kind) -> bool {
     match kind {
-        Kind::Request | Kind::Answer => true,
+        Kind::Request | Kind::Answer | Kind::Submit => true,
         Kind::Append
         | Kind::AppendOk
         | Kind::Retransmit
         | Kind::Heartbeat
         | Kind::HeartbeatOk
-        | Kind::Forward => false,
+        | Kind::Forward
+        | Kind::P1a
+        | Kind::P1b
+        | Kind::P2a
+        | Kind::P2b => false,
     }
 }
 

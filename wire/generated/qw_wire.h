@@ -9,7 +9,7 @@
 #define QW_VERSION 1
 #define QW_HEADER_BYTES 72
 #define QW_TAG_OFFSET 64
-#define QW_REASON_COUNT 20
+#define QW_REASON_COUNT 27
 /* FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped),
  * then a port of 16 bits. The payload's checksum does not cover them. */
 #define QW_ORIGIN_BYTES 18
@@ -22,6 +22,9 @@
 #define QW_REPLICAS_MAX 7
 /* Most entries resent for one RETRANSMIT. */
 #define QW_RESEND_ENTRIES_MAX 32
+/* Paxos: a round's number is a count times this, and whose round it is: so no two coordinators
+ * have one round. */
+#define QW_ROUND_OWNERS 256
 /* The sender of a packet that comes from a client. */
 #define QW_SENDER_CLIENT 255
 
@@ -42,6 +45,16 @@ enum qw_kind {
 	QW_KIND_ANSWER = 7,
 	/* Follower to leader: a client's request; the payload begins with who asked. */
 	QW_KIND_FORWARD = 8,
+	/* Paxos. Proposer to coordinator: a value to be decided. */
+	QW_KIND_SUBMIT = 9,
+	/* Paxos. Coordinator to acceptors: promise this round, and say what was voted. */
+	QW_KIND_P1A = 10,
+	/* Paxos. Acceptor to coordinator: promised; the payload is the value of its vote. */
+	QW_KIND_P1B = 11,
+	/* Paxos. Coordinator to acceptors: vote for this value. */
+	QW_KIND_P2A = 12,
+	/* Paxos. Acceptor to learners and coordinator: its vote. */
+	QW_KIND_P2B = 13,
 };
 
 enum qw_flag {
@@ -52,12 +65,12 @@ enum qw_flag {
 	QW_FLAG_BLIND = 2,
 	/* The payload moves the log's time. */
 	QW_FLAG_TICK = 4,
-	/* The payload is a piece of a command: number and count of pieces (32 bits each), then
-	 * bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is
-	 * in the log, the command is not complete. */
+	/* The payload is a piece of a command, or of a value: number and count of pieces (32
+	 * bits each), then bytes. A client's piece needs a session. ANSWER: this piece (its
+	 * number, 32 bits) is in the log, the command is not complete. */
 	QW_FLAG_FRAGMENT = 8,
 	/* ANSWER: there is none of the state machine; `previous_term` says why, the payload says
-	 * it for people. */
+	 * it for people. P1B, P2B: neither promised nor voted. */
 	QW_FLAG_REFUSED = 16,
 	/* APPEND: the payload is several commands, each carried out by itself, in this order
 	 * (README.md). No client may set it. */
@@ -73,10 +86,21 @@ enum qw_role {
 	QW_ROLE_FOLLOWER = 2,
 };
 
+enum qw_paxos_role {
+	/* The box forwards only; only then the host may write the registers. */
+	QW_PAXOS_ROLE_OFF = 0,
+	/* Gives each value its instance. */
+	QW_PAXOS_ROLE_COORDINATOR = 1,
+	/* Promises rounds and votes. */
+	QW_PAXOS_ROLE_ACCEPTOR = 2,
+};
+
 enum qw_action {
-	/* Put the payload into the ring at `index`. */
+	/* Put the payload into the ring at `index`. Acceptor: into the slot of the instance
+	 * `index`. */
 	QW_STORE = 1,
-	/* Send `header` with the payload to all other replicas of the grant. */
+	/* Send `header` with the payload to all other replicas of the grant. Coordinator: to all
+	 * acceptors. Acceptor: to all learners and the coordinator's host. */
 	QW_FANOUT = 2,
 	/* Send `header` to the sender; in a follower, to the leader. */
 	QW_REPLY = 4,
@@ -90,6 +114,10 @@ enum qw_action {
 	/* Send the entries from `index` on to the sender again, at most resend_entries_max and
 	 * not beyond the last. */
 	QW_RESEND = 64,
+	/* Acceptor: what is to be sent goes to the host, which sends it when it is durable. */
+	QW_HOLD = 128,
+	/* Acceptor: the payload behind `header` is the one in the slot of `index`. */
+	QW_VOTE = 256,
 };
 
 enum qw_reason {
@@ -128,12 +156,27 @@ enum qw_reason {
 	QW_REASON_BEHIND_RING = 15,
 	/* The host has not taken enough yet. */
 	QW_REASON_RING_FULL = 16,
-	/* Too many entries wait for a commit. */
+	/* Too many entries wait for a commit. Paxos: the instance is beyond the window; learners
+	 * have to checkpoint. */
 	QW_REASON_WINDOW_FULL = 17,
 	/* Had already; acknowledged again. */
 	QW_REASON_REPEATED = 18,
 	/* Entries before it are missing; asked for. */
 	QW_REASON_GAP = 19,
+	/* Paxos: a configuration before ours. */
+	QW_REASON_CONFIGURATION_OLD = 20,
+	/* Paxos: a configuration after ours. */
+	QW_REASON_CONFIGURATION_NEW = 21,
+	/* Paxos: a higher round was promised. */
+	QW_REASON_ROUND_OLD = 22,
+	/* Paxos: the round was promised to another coordinator of the same number. */
+	QW_REASON_ROUND_TAKEN = 23,
+	/* Paxos: another value was voted for in this round. */
+	QW_REASON_TWO_VALUES = 24,
+	/* Paxos: the instance is forgotten; all learners have it. */
+	QW_REASON_TRIMMED = 25,
+	/* Paxos: this acceptor lost its memory, and is no member for this instance. */
+	QW_REASON_NO_MEMBER = 26,
 };
 
 #define QW_FLAGS_KNOWN 0x3f
@@ -146,7 +189,8 @@ struct qw_header {
 	__u8 version;
 	/* What the packet says, see [kinds]. */
 	__u8 kind;
-	/* Slot of the sending replica in the grant, 0 to 6; 255 from a client. */
+	/* Slot of the sending replica in the grant, 0 to 6; 255 from a client. P1A, P2A: whose
+	 * round it is. P1B, P2B: the acceptor. */
 	__u8 sender;
 	/* See [flags]. */
 	__u8 flags;
@@ -157,20 +201,27 @@ struct qw_header {
 	/* CRC32C of the payload, set by whoever made it and carried untouched; 0 without
 	 * payload. */
 	__u32 payload_crc32c;
-	/* The fast term; 0 in a REQUEST. */
+	/* The fast term; 0 in a REQUEST. Paxos: the round; 0 in a SUBMIT. P1B, P2B that is
+	 * refused: the round promised to somebody else. */
 	__u64 term;
 	/* APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT:
-	 * first one missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown. */
+	 * first one missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown.
+	 * Paxos: the instance; P1A, P1B: 0 is all of them. */
 	__u64 index;
 	/* APPEND: term of the entry before. ANSWER that is refused: the number of the reason
-	 * (README.md). Zero otherwise. */
+	 * (README.md). P1B, P2B: the round of the acceptor's vote for this instance; of all: the
+	 * acceptor is no member up to this instance; refused: the round that is. Zero otherwise. */
 	__u64 previous_term;
-	/* Highest index the sender knows to be committed. */
+	/* Highest index the sender knows to be committed. Paxos: the configuration; 0 in a
+	 * SUBMIT. */
 	__u64 commit_index;
-	/* Client session of the command; 0: none, then it may be applied twice if sent twice. */
+	/* Client session of the command; 0: none, then it may be applied twice if sent twice.
+	 * Paxos: of the value; 0: a no-op. P1A: a number that its coordinator drew for this
+	 * round. P1B of all: instances up to this one are forgotten. */
 	__u64 session;
 	/* Number of the command in its session. Between replicas, except in APPEND: the
-	 * heartbeat round. */
+	 * heartbeat round. Paxos: of the value in its session. P1B of all: the highest instance
+	 * voted for. P1B, P2B that is refused: instances up to this one are forgotten. */
 	__u64 sequence;
 	/* SipHash-2-4 of the 64 bytes before it and of the payload's digest (README.md); 0 where
 	 * nothing is authenticated. */
@@ -257,6 +308,88 @@ _Static_assert(__builtin_offsetof(struct qw_registers, replicas) == 191, "replic
 _Static_assert(__builtin_offsetof(struct qw_registers, quorum) == 192, "quorum is at 192");
 _Static_assert(__builtin_offsetof(struct qw_registers, held) == 193, "held is at 193");
 _Static_assert(__builtin_offsetof(struct qw_registers, reserved) == 194, "reserved is at 194");
+
+/* What a box and its host share about one Paxos role. */
+struct qw_paxos_registers {
+	/* Which acceptors there are: packets of another one are not taken. */
+	__u64 configuration;
+	/* Coordinator: its round. Acceptor: the highest one promised for all instances. */
+	__u64 round;
+	/* Acceptor: the number that the coordinator of that round drew; 0: unknown. */
+	__u64 promised_to;
+	/* Acceptor: the highest round promised for a single instance. */
+	__u64 single_round;
+	/* Coordinator: of the next value. */
+	__u64 next_instance;
+	/* Instances up to this one are forgotten. */
+	__u64 trimmed;
+	/* Acceptor that has lost its memory: it is no member up to this instance. */
+	__u64 bound;
+	/* Acceptor: the highest instance voted for. */
+	__u64 highest;
+	/* Which deployment. */
+	__u32 group;
+	/* Instances that can be open behind `trimmed`; a power of two. */
+	__u32 window;
+	/* See [paxos_roles]. */
+	__u8 role;
+	/* Coordinator: whose rounds its are. Acceptor: its number. */
+	__u8 me;
+	/* 1: say only what the host says is durable. */
+	__u8 held;
+	/* Zero. */
+	__u8 reserved[5];
+};
+_Static_assert(sizeof(struct qw_paxos_registers) == 80, "qw_paxos_registers has 80 bytes");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, configuration) == 0, "configuration is at 0");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, round) == 8, "round is at 8");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, promised_to) == 16, "promised_to is at 16");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, single_round) == 24, "single_round is at 24");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, next_instance) == 32, "next_instance is at 32");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, trimmed) == 40, "trimmed is at 40");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, bound) == 48, "bound is at 48");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, highest) == 56, "highest is at 56");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, group) == 64, "group is at 64");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, window) == 68, "window is at 68");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, role) == 72, "role is at 72");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, me) == 73, "me is at 73");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, held) == 74, "held is at 74");
+_Static_assert(__builtin_offsetof(struct qw_paxos_registers, reserved) == 75, "reserved is at 75");
+
+/* What an acceptor knows of one instance. */
+struct qw_paxos_slot {
+	/* Whose it is; 0, or another: nothing is known of the instance. */
+	__u64 instance;
+	/* The highest one promised for this instance, or voted in. */
+	__u64 round;
+	/* The number that the coordinator of that round drew; 0: unknown. */
+	__u64 promised_to;
+	/* The round of the vote; 0: none. */
+	__u64 vote_round;
+	/* Of the value voted for. */
+	__u64 session;
+	/* Of the value voted for. */
+	__u64 sequence;
+	/* Of the value voted for. */
+	__u32 payload_crc32c;
+	/* Of the value voted for. */
+	__u16 payload_bytes;
+	/* Of the value voted for. */
+	__u8 flags;
+	/* Zero. */
+	__u8 reserved;
+};
+_Static_assert(sizeof(struct qw_paxos_slot) == 56, "qw_paxos_slot has 56 bytes");
+_Static_assert(__builtin_offsetof(struct qw_paxos_slot, instance) == 0, "instance is at 0");
+_Static_assert(__builtin_offsetof(struct qw_paxos_slot, round) == 8, "round is at 8");
+_Static_assert(__builtin_offsetof(struct qw_paxos_slot, promised_to) == 16, "promised_to is at 16");
+_Static_assert(__builtin_offsetof(struct qw_paxos_slot, vote_round) == 24, "vote_round is at 24");
+_Static_assert(__builtin_offsetof(struct qw_paxos_slot, session) == 32, "session is at 32");
+_Static_assert(__builtin_offsetof(struct qw_paxos_slot, sequence) == 40, "sequence is at 40");
+_Static_assert(__builtin_offsetof(struct qw_paxos_slot, payload_crc32c) == 48, "payload_crc32c is at 48");
+_Static_assert(__builtin_offsetof(struct qw_paxos_slot, payload_bytes) == 52, "payload_bytes is at 52");
+_Static_assert(__builtin_offsetof(struct qw_paxos_slot, flags) == 54, "flags is at 54");
+_Static_assert(__builtin_offsetof(struct qw_paxos_slot, reserved) == 55, "reserved is at 55");
 
 static inline __attribute__((always_inline)) __u8
 qw_load_u8(const __u8 *bytes)

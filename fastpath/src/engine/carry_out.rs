@@ -71,7 +71,12 @@ impl Engine<Memory> {
                     | Kind::Retransmit
                     | Kind::Heartbeat
                     | Kind::HeartbeatOk
-                    | Kind::Answer,
+                    | Kind::Answer
+                    | Kind::Submit
+                    | Kind::P1a
+                    | Kind::P1b
+                    | Kind::P2a
+                    | Kind::P2b,
                 )
                 | None => None,
             };
@@ -257,7 +262,16 @@ impl<P: RegisterStore> Engine<P> {
             }
             // The host has no use for the others; each is counted already, by its reason.
             Some(
-                Kind::Append | Kind::AppendOk | Kind::Heartbeat | Kind::HeartbeatOk | Kind::Answer,
+                Kind::Append
+                | Kind::AppendOk
+                | Kind::Heartbeat
+                | Kind::HeartbeatOk
+                | Kind::Answer
+                | Kind::Submit
+                | Kind::P1a
+                | Kind::P1b
+                | Kind::P2a
+                | Kind::P2b,
             )
             | None => {}
         }

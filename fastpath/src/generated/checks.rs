@@ -208,11 +208,121 @@ pub enum Mutant {
     /// What is released stays so. Without it: the ring counts free slots as taken, and stands
     /// still.
     ReleasedMonotone = 81,
+    /// Switched on: the role is one that moves something. Without it: the box is on, and neither
+    /// coordinates nor votes.
+    PaxosSoundRole = 82,
+    /// Switched on: there is a configuration. Without it: packets of before there were
+    /// configurations count.
+    PaxosSoundConfiguration = 83,
+    /// Switched on: the window has a size that the step counts with. Without it: an instance has no
+    /// slot, or another's.
+    PaxosSoundWindow = 84,
+    /// Switched on: `held` is yes or no. Without it: a host and its box differ about who says what
+    /// is durable.
+    PaxosSoundHeld = 85,
+    /// Switched on: there is an instance after those that are forgotten. Without it: the instance
+    /// after the last is 0.
+    PaxosSoundTrimmed = 86,
+    /// Coordinator: there is a round. Without it: acceptors refuse every value.
+    PaxosSoundRound = 87,
+    /// Coordinator: the round is its own. Without it: two coordinators propose in one round.
+    PaxosSoundOwner = 88,
+    /// Coordinator: the next instance is not forgotten. Without it: values get instances that are
+    /// forgotten.
+    PaxosSoundNext = 89,
+    /// A value comes from a client. Without it: a role's own words become a value.
+    PaxosSubmitSender = 90,
+    /// A value has a session. Without it: a value is decided as a no-op and delivered to nobody.
+    PaxosSubmitSession = 91,
+    /// A value says nothing that values do not say. Without it: a value says what only entries of
+    /// replicas say.
+    PaxosSubmitFlags = 92,
+    /// Coordinator: there is an instance after every instance. Without it: the instance after the
+    /// last is 0.
+    PaxosLastInstance = 93,
+    /// Coordinator: a bounded number of instances is open. Without it: instances pile up that no
+    /// acceptor has a slot for.
+    PaxosSubmitWindow = 94,
+    /// Acceptor: with `held`, the host says what is durable. Without it: a vote in memory only is
+    /// said as durable.
+    PaxosHeld = 95,
+    /// Acceptor: a slot speaks for its own instance only. Without it: another instance's vote is
+    /// taken for this one's.
+    PaxosSlotOfInstance = 96,
+    /// Acceptor: no lower round than the one promised for all instances is promised. Without it: a
+    /// promise is taken back.
+    PaxosAllOld = 97,
+    /// Acceptor: no round is promised for all instances that is not above those promised for single
+    /// ones. Without it: a promise for one instance is taken back, or given to two.
+    PaxosAllSingle = 98,
+    /// Acceptor: a round for all instances is promised to one coordinator. Without it: two
+    /// coordinators of one number propose in one round.
+    PaxosAllTaken = 99,
+    /// Acceptor: no lower round than the one promised for an instance is promised. Without it: a
+    /// promise is taken back.
+    PaxosP1aOld = 100,
+    /// Acceptor: a round for an instance is promised to one coordinator. Without it: two
+    /// coordinators of one number propose in one round.
+    PaxosP1aTaken = 101,
+    /// A value that is proposed says nothing that values do not say. Without it: a value says what
+    /// only entries of replicas say.
+    PaxosP2aFlags = 102,
+    /// Acceptor: it does not vote below its promise. Without it: what a later coordinator has not
+    /// seen is decided.
+    PaxosP2aOld = 103,
+    /// Acceptor: in a round it votes once. Without it: an acceptor votes twice in a round.
+    PaxosRepeated = 104,
+    /// Acceptor: in a round there is one value. Without it: a round has two values: two
+    /// coordinators have one round, and nobody is told.
+    PaxosTwoValues = 105,
+    /// Acceptor: who has taken a configuration answers nothing of an older one. Without it: a
+    /// coordinator that counts on forgotten votes is answered.
+    PaxosConfigurationOld = 106,
+    /// Acceptor: a later configuration is for software to take. Without it: votes count for
+    /// acceptors that this one does not know.
+    PaxosConfigurationNew = 107,
+    /// A round has a count. Without it: a vote in round 0 looks like none.
+    PaxosRound = 108,
+    /// A coordinator speaks in its own rounds only. Without it: two coordinators propose in one
+    /// round.
+    PaxosRoundOwner = 109,
+    /// A coordinator has drawn a number for its round. Without it: a coordinator takes a round over
+    /// that was promised to one unknown.
+    PaxosDrawn = 110,
+    /// A packet names an instance that there may be. Without it: an instance is voted for that
+    /// there is not.
+    PaxosInstance = 111,
+    /// Acceptor: what is forgotten is not promised or voted for again. Without it: who asks for
+    /// what is forgotten hears nothing, and asks for ever.
+    PaxosTrimmed = 112,
+    /// Acceptor: an instance has a slot of its own. Without it: an open instance's vote is
+    /// overwritten.
+    PaxosWindow = 113,
+    /// Acceptor: who has lost its memory is no member up to its bound. Without it: an acceptor
+    /// without memory decides against what it had voted for.
+    PaxosBound = 114,
+    /// A box that is off promises and proposes nothing. Without it: a vote leaves after the fence,
+    /// that nobody accounts for.
+    PaxosOff = 115,
+    /// The step looks at the version once more, whoever has called it. Without it: fields are read
+    /// that mean something else.
+    PaxosVersion = 116,
+    /// A packet of another deployment moves nothing. Without it: another deployment's values are
+    /// decided.
+    PaxosGroup = 117,
+    /// The step looks at the size once more, whoever has called it. Without it: a value is longer
+    /// than its place in the slot.
+    PaxosBytes = 118,
+    /// There is an instance after those that are forgotten. Without it: the instance after the last
+    /// is 0.
+    PaxosTrimWithin = 119,
+    /// What is forgotten stays so. Without it: an instance that is forgotten is voted for again.
+    PaxosTrimMonotone = 120,
 }
 
 impl Mutant {
     /// All of them, ascending.
-    pub const ALL: [Self; 73] = [
+    pub const ALL: [Self; 112] = [
         Self::Version,
         Self::ExactLength,
         Self::FlagsKnown,
@@ -286,6 +396,45 @@ impl Mutant {
         Self::AscendingRounds,
         Self::ReleasedWithinLast,
         Self::ReleasedMonotone,
+        Self::PaxosSoundRole,
+        Self::PaxosSoundConfiguration,
+        Self::PaxosSoundWindow,
+        Self::PaxosSoundHeld,
+        Self::PaxosSoundTrimmed,
+        Self::PaxosSoundRound,
+        Self::PaxosSoundOwner,
+        Self::PaxosSoundNext,
+        Self::PaxosSubmitSender,
+        Self::PaxosSubmitSession,
+        Self::PaxosSubmitFlags,
+        Self::PaxosLastInstance,
+        Self::PaxosSubmitWindow,
+        Self::PaxosHeld,
+        Self::PaxosSlotOfInstance,
+        Self::PaxosAllOld,
+        Self::PaxosAllSingle,
+        Self::PaxosAllTaken,
+        Self::PaxosP1aOld,
+        Self::PaxosP1aTaken,
+        Self::PaxosP2aFlags,
+        Self::PaxosP2aOld,
+        Self::PaxosRepeated,
+        Self::PaxosTwoValues,
+        Self::PaxosConfigurationOld,
+        Self::PaxosConfigurationNew,
+        Self::PaxosRound,
+        Self::PaxosRoundOwner,
+        Self::PaxosDrawn,
+        Self::PaxosInstance,
+        Self::PaxosTrimmed,
+        Self::PaxosWindow,
+        Self::PaxosBound,
+        Self::PaxosOff,
+        Self::PaxosVersion,
+        Self::PaxosGroup,
+        Self::PaxosBytes,
+        Self::PaxosTrimWithin,
+        Self::PaxosTrimMonotone,
     ];
 
     /// Its name in the list.
@@ -365,6 +514,45 @@ impl Mutant {
             Self::AscendingRounds => "ascending_rounds",
             Self::ReleasedWithinLast => "released_within_last",
             Self::ReleasedMonotone => "released_monotone",
+            Self::PaxosSoundRole => "paxos_sound_role",
+            Self::PaxosSoundConfiguration => "paxos_sound_configuration",
+            Self::PaxosSoundWindow => "paxos_sound_window",
+            Self::PaxosSoundHeld => "paxos_sound_held",
+            Self::PaxosSoundTrimmed => "paxos_sound_trimmed",
+            Self::PaxosSoundRound => "paxos_sound_round",
+            Self::PaxosSoundOwner => "paxos_sound_owner",
+            Self::PaxosSoundNext => "paxos_sound_next",
+            Self::PaxosSubmitSender => "paxos_submit_sender",
+            Self::PaxosSubmitSession => "paxos_submit_session",
+            Self::PaxosSubmitFlags => "paxos_submit_flags",
+            Self::PaxosLastInstance => "paxos_last_instance",
+            Self::PaxosSubmitWindow => "paxos_submit_window",
+            Self::PaxosHeld => "paxos_held",
+            Self::PaxosSlotOfInstance => "paxos_slot_of_instance",
+            Self::PaxosAllOld => "paxos_all_old",
+            Self::PaxosAllSingle => "paxos_all_single",
+            Self::PaxosAllTaken => "paxos_all_taken",
+            Self::PaxosP1aOld => "paxos_p1a_old",
+            Self::PaxosP1aTaken => "paxos_p1a_taken",
+            Self::PaxosP2aFlags => "paxos_p2a_flags",
+            Self::PaxosP2aOld => "paxos_p2a_old",
+            Self::PaxosRepeated => "paxos_repeated",
+            Self::PaxosTwoValues => "paxos_two_values",
+            Self::PaxosConfigurationOld => "paxos_configuration_old",
+            Self::PaxosConfigurationNew => "paxos_configuration_new",
+            Self::PaxosRound => "paxos_round",
+            Self::PaxosRoundOwner => "paxos_round_owner",
+            Self::PaxosDrawn => "paxos_drawn",
+            Self::PaxosInstance => "paxos_instance",
+            Self::PaxosTrimmed => "paxos_trimmed",
+            Self::PaxosWindow => "paxos_window",
+            Self::PaxosBound => "paxos_bound",
+            Self::PaxosOff => "paxos_off",
+            Self::PaxosVersion => "paxos_version",
+            Self::PaxosGroup => "paxos_group",
+            Self::PaxosBytes => "paxos_bytes",
+            Self::PaxosTrimWithin => "paxos_trim_within",
+            Self::PaxosTrimMonotone => "paxos_trim_monotone",
         }
     }
 
@@ -445,6 +633,45 @@ impl Mutant {
             Self::AscendingRounds => Some(PacketReason::Repeated),
             Self::ReleasedWithinLast => None,
             Self::ReleasedMonotone => None,
+            Self::PaxosSoundRole => None,
+            Self::PaxosSoundConfiguration => None,
+            Self::PaxosSoundWindow => None,
+            Self::PaxosSoundHeld => None,
+            Self::PaxosSoundTrimmed => None,
+            Self::PaxosSoundRound => None,
+            Self::PaxosSoundOwner => None,
+            Self::PaxosSoundNext => None,
+            Self::PaxosSubmitSender => Some(PacketReason::Stranger),
+            Self::PaxosSubmitSession => Some(PacketReason::Malformed),
+            Self::PaxosSubmitFlags => Some(PacketReason::Malformed),
+            Self::PaxosLastInstance => Some(PacketReason::BeyondLast),
+            Self::PaxosSubmitWindow => Some(PacketReason::WindowFull),
+            Self::PaxosHeld => None,
+            Self::PaxosSlotOfInstance => None,
+            Self::PaxosAllOld => Some(PacketReason::RoundOld),
+            Self::PaxosAllSingle => Some(PacketReason::RoundOld),
+            Self::PaxosAllTaken => Some(PacketReason::RoundTaken),
+            Self::PaxosP1aOld => Some(PacketReason::RoundOld),
+            Self::PaxosP1aTaken => Some(PacketReason::RoundTaken),
+            Self::PaxosP2aFlags => Some(PacketReason::Malformed),
+            Self::PaxosP2aOld => Some(PacketReason::RoundOld),
+            Self::PaxosRepeated => Some(PacketReason::Repeated),
+            Self::PaxosTwoValues => Some(PacketReason::TwoValues),
+            Self::PaxosConfigurationOld => Some(PacketReason::ConfigurationOld),
+            Self::PaxosConfigurationNew => Some(PacketReason::ConfigurationNew),
+            Self::PaxosRound => Some(PacketReason::Malformed),
+            Self::PaxosRoundOwner => Some(PacketReason::Malformed),
+            Self::PaxosDrawn => Some(PacketReason::Malformed),
+            Self::PaxosInstance => Some(PacketReason::Malformed),
+            Self::PaxosTrimmed => Some(PacketReason::Trimmed),
+            Self::PaxosWindow => Some(PacketReason::WindowFull),
+            Self::PaxosBound => Some(PacketReason::NoMember),
+            Self::PaxosOff => Some(PacketReason::Off),
+            Self::PaxosVersion => Some(PacketReason::Version),
+            Self::PaxosGroup => Some(PacketReason::Group),
+            Self::PaxosBytes => Some(PacketReason::Malformed),
+            Self::PaxosTrimWithin => None,
+            Self::PaxosTrimMonotone => None,
         }
     }
 }

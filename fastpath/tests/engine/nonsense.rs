@@ -33,11 +33,19 @@ fn near(random: &mut ChaCha8Rng, number: u64) -> u64 {
 fn packet(random: &mut ChaCha8Rng, network: &Network, slot: usize) -> Vec<u8> {
     let registers = network.engines[slot].registers();
     let kind = Kind::ALL[random.random_range(0..Kind::ALL.len())];
-    let clients = matches!(kind, Kind::Request | Kind::Answer);
+    let clients = matches!(kind, Kind::Request | Kind::Answer | Kind::Submit);
     let payload: Vec<u8> = match kind {
-        Kind::Request | Kind::Append | Kind::Answer => vec![1; random.random_range(0..=1376)],
+        Kind::Request
+        | Kind::Append
+        | Kind::Answer
+        | Kind::Submit
+        | Kind::P1b
+        | Kind::P2a
+        | Kind::P2b => vec![1; random.random_range(0..=1376)],
         Kind::Forward => vec![1; random.random_range(18..=1376)],
-        Kind::AppendOk | Kind::Retransmit | Kind::Heartbeat | Kind::HeartbeatOk => Vec::new(),
+        Kind::AppendOk | Kind::Retransmit | Kind::Heartbeat | Kind::HeartbeatOk | Kind::P1a => {
+            Vec::new()
+        }
     };
     let command = if kind == Kind::Forward {
         &payload[18..]

@@ -115,7 +115,16 @@ fn every_small_state_and_packet_is_as_the_model_says() {
     for reason in PacketReason::ALL {
         let elsewhere = matches!(
             reason,
-            PacketReason::NotOurs | PacketReason::Tag | PacketReason::Checksum
+            PacketReason::NotOurs
+                | PacketReason::Tag
+                | PacketReason::Checksum
+                | PacketReason::ConfigurationOld
+                | PacketReason::ConfigurationNew
+                | PacketReason::RoundOld
+                | PacketReason::RoundTaken
+                | PacketReason::TwoValues
+                | PacketReason::Trimmed
+                | PacketReason::NoMember
         );
         let here = reached.keys().any(|outcome| outcome.2 == reason.name());
         assert!(here != elsewhere, "{}", reason.name());

@@ -4,25 +4,9 @@ use crate::model;
 use crate::sound::unsound;
 use crate::states::each_case;
 use crate::verify::{keys, plain, signed, without_a_key};
-use quorumwire_fastpath::{Keys, Mutant, activate, check, reached, registers_sound};
+use quorumwire_fastpath::{Keys, Mutant, Without, activate, check, reached, registers_sound};
 use quorumwire_wire::packet::{FLAG_EPOCH, Header, Kind, Registers, VERSION};
 use std::ops::ControlFlow;
-
-/// Leaves a check out until dropped.
-struct Without;
-
-impl Without {
-    fn check(mutant: Mutant) -> Self {
-        activate(Some(mutant));
-        Self
-    }
-}
-
-impl Drop for Without {
-    fn drop(&mut self) {
-        activate(None);
-    }
-}
 
 /// A datagram that the check keeps out where these keys are set, if it is one before the step.
 fn forged(mutant: Mutant) -> Option<(Keys, Vec<u8>)> {
@@ -112,7 +96,11 @@ fn differs(registers: &Registers, call: &Call) -> Option<String> {
 
 #[test]
 fn every_check_is_needed() {
-    for mutant in Mutant::ALL {
+    // Those of the Paxos roles are left out in tests/paxos.
+    let here = Mutant::ALL
+        .iter()
+        .filter(|mutant| !mutant.name().starts_with("paxos_"));
+    for &mutant in here.clone() {
         let name = mutant.name();
         if let Some((keys, datagram)) = forged(mutant) {
             let refused = check(&keys, &datagram).map(|_| ());
@@ -142,7 +130,7 @@ fn every_check_is_needed() {
         let call = &call[..call.len().min(60)];
         println!("killed {name} by the step's exhaustive test ({rule}), first at {call}");
     }
-    assert!(Mutant::ALL.len() >= 70);
+    assert!(here.count() >= 70);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How the C writes a check; the name comes last in the brackets.
-const WRITTEN: [&str; 5] = [
+const WRITTEN: [&str; 6] = [
     "QW_TO_SOFTWARE_IF(",
     "QW_DROP_IF(",
     "QW_REFUSE_IF(",
+    "QW_PAXOS_REFUSE_IF(",
     "QW_BAD(",
     "QW_VALUE(",
 ];

@@ -44,25 +44,33 @@ pub fn signed(header: &Header, pair: &KeyPair) -> Vec<u8> {
 
 fn pair_of(keys: &Keys, kind: Kind) -> KeyPair {
     match kind {
-        Kind::Request | Kind::Answer => keys.clients,
+        Kind::Request | Kind::Answer | Kind::Submit => keys.clients,
         Kind::Append
         | Kind::AppendOk
         | Kind::Retransmit
         | Kind::Heartbeat
         | Kind::HeartbeatOk
-        | Kind::Forward => keys.cluster,
+        | Kind::Forward
+        | Kind::P1a
+        | Kind::P1b
+        | Kind::P2a
+        | Kind::P2b => keys.cluster,
     }
 }
 
 fn other_pair_of(keys: &Keys, kind: Kind) -> KeyPair {
     match kind {
-        Kind::Request | Kind::Answer => keys.cluster,
+        Kind::Request | Kind::Answer | Kind::Submit => keys.cluster,
         Kind::Append
         | Kind::AppendOk
         | Kind::Retransmit
         | Kind::Heartbeat
         | Kind::HeartbeatOk
-        | Kind::Forward => keys.clients,
+        | Kind::Forward
+        | Kind::P1a
+        | Kind::P1b
+        | Kind::P2a
+        | Kind::P2b => keys.clients,
     }
 }
 
@@ -196,7 +204,7 @@ fn fields_that_no_sender_makes_are_refused() {
             PacketReason::Version,
         ),
         (Header { kind: 0, ..append }, PacketReason::Malformed),
-        (Header { kind: 9, ..append }, PacketReason::Malformed),
+        (Header { kind: 14, ..append }, PacketReason::Malformed),
         (
             Header {
                 flags: 0x40,

@@ -161,6 +161,9 @@ fn packet_seeds() -> Vec<Seed> {
             "answer",
             "heartbeat",
             "forward",
+            "submit",
+            "p1b",
+            "p2b_refused",
         ],
     );
     let set = b"\0\x01\0\0\0\x01\0\0set key 7 0 5\r\nhello\r\n";

@@ -39,6 +39,7 @@ fn write_all(out: &mut String, schema: &Schema) -> std::fmt::Result {
     constants(out, name, "kind", "KIND_", &schema.kinds)?;
     constants(out, name, "flag", "FLAG_", &schema.flags)?;
     constants(out, name, "role", "ROLE_", &schema.roles)?;
+    constants(out, name, "paxos_role", "PAXOS_ROLE_", &schema.paxos_roles)?;
     constants(out, name, "action", "", &schema.actions)?;
     constants(out, name, "reason", "REASON_", &schema.reasons)?;
     let every_flag = schema.flags.iter().fold(0, |all, flag| all | flag.value);
@@ -52,6 +53,10 @@ fn write_all(out: &mut String, schema: &Schema) -> std::fmt::Result {
     )?;
     let about = "What a plane and its host share about one group.";
     structure(out, name, "registers", about, &schema.registers)?;
+    let about = "What a box and its host share about one Paxos role.";
+    structure(out, name, "paxos_registers", about, &schema.paxos_registers)?;
+    let about = "What an acceptor knows of one instance.";
+    structure(out, name, "paxos_slot", about, &schema.paxos_slot)?;
     coding(out, schema)?;
     writeln!(out, "\n#endif")
 }

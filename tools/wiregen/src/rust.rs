@@ -65,6 +65,8 @@ fn write_all(out: &mut String, schema: &Schema) -> std::fmt::Result {
         "What a plane does in its group.",
         &schema.roles,
     )?;
+    let about = "What a box does in a Paxos deployment.";
+    enumeration(out, "PaxosRole", about, &schema.paxos_roles)?;
     let about = "Why a packet was not taken.";
     enumeration(out, "PacketReason", about, &schema.reasons)?;
     structure(
@@ -75,6 +77,10 @@ fn write_all(out: &mut String, schema: &Schema) -> std::fmt::Result {
     )?;
     let about = "What a plane and its host share about one group.";
     structure(out, "Registers", about, &schema.registers)?;
+    let about = "What a box and its host share about one Paxos role.";
+    structure(out, "PaxosRegisters", about, &schema.paxos_registers)?;
+    let about = "What an acceptor knows of one instance.";
+    structure(out, "PaxosSlot", about, &schema.paxos_slot)?;
     coding(out, schema)
 }
 

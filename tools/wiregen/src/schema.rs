@@ -27,12 +27,18 @@ pub struct Schema {
     pub header: Layout,
     /// What a plane and its host share.
     pub registers: Layout,
+    /// What a box and its host share about one Paxos role.
+    pub paxos_registers: Layout,
+    /// What an acceptor knows of one instance.
+    pub paxos_slot: Layout,
     /// What a packet says.
     pub kinds: Vec<Constant>,
     /// Bits of the field `flags`.
     pub flags: Vec<Constant>,
     /// What a plane does in its group.
     pub roles: Vec<Constant>,
+    /// What a box does in a Paxos deployment.
+    pub paxos_roles: Vec<Constant>,
     /// Bits: what a plane shall do about a packet.
     pub actions: Vec<Constant>,
     /// Why a packet was not taken.
@@ -86,6 +92,9 @@ struct File {
     flags: BTreeMap<String, Bit>,
     roles: BTreeMap<String, Number>,
     registers: Fields,
+    paxos_roles: BTreeMap<String, Number>,
+    paxos_registers: Fields,
+    paxos_slot: Fields,
     actions: BTreeMap<String, Bit>,
     reasons: BTreeMap<String, Number>,
 }
@@ -130,10 +139,13 @@ pub fn parse(text: &str) -> Result<Schema> {
         limits: numbers("limits", file.limits, u64::from(u32::MAX), false)?,
         kinds: numbers("kinds", file.kinds, 255, true)?,
         roles: numbers("roles", file.roles, 255, true)?,
+        paxos_roles: numbers("paxos_roles", file.paxos_roles, 255, true)?,
         reasons: numbers("reasons", file.reasons, 255, true)?,
         flags: bits("flags", file.flags, 8)?,
         actions: bits("actions", file.actions, 32)?,
         registers: layout("registers", file.registers)?,
+        paxos_registers: layout("paxos_registers", file.paxos_registers)?,
+        paxos_slot: layout("paxos_slot", file.paxos_slot)?,
         header,
         name: file.name,
         magic: file.magic,

@@ -47,9 +47,9 @@ fn wrong_schemas_are_refused_by_name() {
             "256 is more than 255",
         ),
         (
-            "gap = { value = 19",
-            "gap = { value = 20",
-            "19 is the next one",
+            "no_member = { value = 26",
+            "no_member = { value = 27",
+            "26 is the next one",
         ),
         (
             r#"{ name = "tag",            bits = 64"#,

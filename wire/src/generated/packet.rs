@@ -20,6 +20,9 @@ pub const REPAIR_ENTRIES_MAX: usize = 1024;
 pub const REPLICAS_MAX: usize = 7;
 /// Most entries resent for one RETRANSMIT.
 pub const RESEND_ENTRIES_MAX: usize = 32;
+/// Paxos: a round's number is a count times this, and whose round it is: so no two coordinators
+/// have one round.
+pub const ROUND_OWNERS: usize = 256;
 /// The sender of a packet that comes from a client.
 pub const SENDER_CLIENT: usize = 255;
 /// Flag. Lowest bit of the number of the key that made the tag.
@@ -28,21 +31,23 @@ pub const FLAG_EPOCH: u8 = 0x1;
 pub const FLAG_BLIND: u8 = 0x2;
 /// Flag. The payload moves the log's time.
 pub const FLAG_TICK: u8 = 0x4;
-/// Flag. The payload is a piece of a command: number and count of pieces (32 bits each), then
-/// bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is in the log,
-/// the command is not complete.
+/// Flag. The payload is a piece of a command, or of a value: number and count of pieces (32 bits
+/// each), then bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is
+/// in the log, the command is not complete.
 pub const FLAG_FRAGMENT: u8 = 0x8;
 /// Flag. ANSWER: there is none of the state machine; `previous_term` says why, the payload says it
-/// for people.
+/// for people. P1B, P2B: neither promised nor voted.
 pub const FLAG_REFUSED: u8 = 0x10;
 /// Flag. APPEND: the payload is several commands, each carried out by itself, in this order
 /// (README.md). No client may set it.
 pub const FLAG_BUNDLE: u8 = 0x20;
 /// All flags.
 pub const FLAGS_KNOWN: u8 = 0x3f;
-/// Action. Put the payload into the ring at `index`.
+/// Action. Put the payload into the ring at `index`. Acceptor: into the slot of the instance
+/// `index`.
 pub const ACTION_STORE: u32 = 0x1;
-/// Action. Send `header` with the payload to all other replicas of the grant.
+/// Action. Send `header` with the payload to all other replicas of the grant. Coordinator: to all
+/// acceptors. Acceptor: to all learners and the coordinator's host.
 pub const ACTION_FANOUT: u32 = 0x2;
 /// Action. Send `header` to the sender; in a follower, to the leader.
 pub const ACTION_REPLY: u32 = 0x4;
@@ -56,6 +61,10 @@ pub const ACTION_FORWARD: u32 = 0x20;
 /// Action. Send the entries from `index` on to the sender again, at most resend_entries_max and not
 /// beyond the last.
 pub const ACTION_RESEND: u32 = 0x40;
+/// Action. Acceptor: what is to be sent goes to the host, which sends it when it is durable.
+pub const ACTION_HOLD: u32 = 0x80;
+/// Action. Acceptor: the payload behind `header` is the one in the slot of `index`.
+pub const ACTION_VOTE: u32 = 0x100;
 
 /// What a packet says.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -77,11 +86,21 @@ pub enum Kind {
     Answer = 7,
     /// Follower to leader: a client's request; the payload begins with who asked.
     Forward = 8,
+    /// Paxos. Proposer to coordinator: a value to be decided.
+    Submit = 9,
+    /// Paxos. Coordinator to acceptors: promise this round, and say what was voted.
+    P1a = 10,
+    /// Paxos. Acceptor to coordinator: promised; the payload is the value of its vote.
+    P1b = 11,
+    /// Paxos. Coordinator to acceptors: vote for this value.
+    P2a = 12,
+    /// Paxos. Acceptor to learners and coordinator: its vote.
+    P2b = 13,
 }
 
 impl Kind {
     /// All of them, ascending.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 13] = [
         Self::Request,
         Self::Append,
         Self::AppendOk,
@@ -90,6 +109,11 @@ impl Kind {
         Self::HeartbeatOk,
         Self::Answer,
         Self::Forward,
+        Self::Submit,
+        Self::P1a,
+        Self::P1b,
+        Self::P2a,
+        Self::P2b,
     ];
 
     /// The one with this number; `None` if there is none.
@@ -104,6 +128,11 @@ impl Kind {
             6 => Some(Self::HeartbeatOk),
             7 => Some(Self::Answer),
             8 => Some(Self::Forward),
+            9 => Some(Self::Submit),
+            10 => Some(Self::P1a),
+            11 => Some(Self::P1b),
+            12 => Some(Self::P2a),
+            13 => Some(Self::P2b),
             _ => None,
         }
     }
@@ -120,6 +149,11 @@ impl Kind {
             Self::HeartbeatOk => "heartbeat_ok",
             Self::Answer => "answer",
             Self::Forward => "forward",
+            Self::Submit => "submit",
+            Self::P1a => "p1a",
+            Self::P1b => "p1b",
+            Self::P2a => "p2a",
+            Self::P2b => "p2b",
         }
     }
 }
@@ -166,6 +200,48 @@ impl Role {
     }
 }
 
+/// What a box does in a Paxos deployment.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[repr(u8)]
+pub enum PaxosRole {
+    /// The box forwards only; only then the host may write the registers.
+    Off = 0,
+    /// Gives each value its instance.
+    Coordinator = 1,
+    /// Promises rounds and votes.
+    Acceptor = 2,
+}
+
+impl PaxosRole {
+    /// All of them, ascending.
+    pub const ALL: [Self; 3] = [
+        Self::Off,
+        Self::Coordinator,
+        Self::Acceptor,
+    ];
+
+    /// The one with this number; `None` if there is none.
+    #[must_use]
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Off),
+            1 => Some(Self::Coordinator),
+            2 => Some(Self::Acceptor),
+            _ => None,
+        }
+    }
+
+    /// Its name in the schema.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Coordinator => "coordinator",
+            Self::Acceptor => "acceptor",
+        }
+    }
+}
+
 /// Why a packet was not taken.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
@@ -204,17 +280,32 @@ pub enum PacketReason {
     BehindRing = 15,
     /// The host has not taken enough yet.
     RingFull = 16,
-    /// Too many entries wait for a commit.
+    /// Too many entries wait for a commit. Paxos: the instance is beyond the window; learners have
+    /// to checkpoint.
     WindowFull = 17,
     /// Had already; acknowledged again.
     Repeated = 18,
     /// Entries before it are missing; asked for.
     Gap = 19,
+    /// Paxos: a configuration before ours.
+    ConfigurationOld = 20,
+    /// Paxos: a configuration after ours.
+    ConfigurationNew = 21,
+    /// Paxos: a higher round was promised.
+    RoundOld = 22,
+    /// Paxos: the round was promised to another coordinator of the same number.
+    RoundTaken = 23,
+    /// Paxos: another value was voted for in this round.
+    TwoValues = 24,
+    /// Paxos: the instance is forgotten; all learners have it.
+    Trimmed = 25,
+    /// Paxos: this acceptor lost its memory, and is no member for this instance.
+    NoMember = 26,
 }
 
 impl PacketReason {
     /// All of them, ascending.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 27] = [
         Self::None,
         Self::NotOurs,
         Self::Version,
@@ -235,6 +326,13 @@ impl PacketReason {
         Self::WindowFull,
         Self::Repeated,
         Self::Gap,
+        Self::ConfigurationOld,
+        Self::ConfigurationNew,
+        Self::RoundOld,
+        Self::RoundTaken,
+        Self::TwoValues,
+        Self::Trimmed,
+        Self::NoMember,
     ];
 
     /// The one with this number; `None` if there is none.
@@ -261,6 +359,13 @@ impl PacketReason {
             17 => Some(Self::WindowFull),
             18 => Some(Self::Repeated),
             19 => Some(Self::Gap),
+            20 => Some(Self::ConfigurationOld),
+            21 => Some(Self::ConfigurationNew),
+            22 => Some(Self::RoundOld),
+            23 => Some(Self::RoundTaken),
+            24 => Some(Self::TwoValues),
+            25 => Some(Self::Trimmed),
+            26 => Some(Self::NoMember),
             _ => None,
         }
     }
@@ -289,6 +394,13 @@ impl PacketReason {
             Self::WindowFull => "window_full",
             Self::Repeated => "repeated",
             Self::Gap => "gap",
+            Self::ConfigurationOld => "configuration_old",
+            Self::ConfigurationNew => "configuration_new",
+            Self::RoundOld => "round_old",
+            Self::RoundTaken => "round_taken",
+            Self::TwoValues => "two_values",
+            Self::Trimmed => "trimmed",
+            Self::NoMember => "no_member",
         }
     }
 }
@@ -303,7 +415,8 @@ pub struct Header {
     pub version: u8,
     /// What the packet says, see [kinds].
     pub kind: u8,
-    /// Slot of the sending replica in the grant, 0 to 6; 255 from a client.
+    /// Slot of the sending replica in the grant, 0 to 6; 255 from a client. P1A, P2A: whose round
+    /// it is. P1B, P2B: the acceptor.
     pub sender: u8,
     /// See [flags].
     pub flags: u8,
@@ -313,20 +426,26 @@ pub struct Header {
     pub group: u32,
     /// CRC32C of the payload, set by whoever made it and carried untouched; 0 without payload.
     pub payload_crc32c: u32,
-    /// The fast term; 0 in a REQUEST.
+    /// The fast term; 0 in a REQUEST. Paxos: the round; 0 in a SUBMIT. P1B, P2B that is refused:
+    /// the round promised to somebody else.
     pub term: u64,
     /// APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT: first one
-    /// missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown.
+    /// missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown. Paxos: the
+    /// instance; P1A, P1B: 0 is all of them.
     pub index: u64,
     /// APPEND: term of the entry before. ANSWER that is refused: the number of the reason
-    /// (README.md). Zero otherwise.
+    /// (README.md). P1B, P2B: the round of the acceptor's vote for this instance; of all: the
+    /// acceptor is no member up to this instance; refused: the round that is. Zero otherwise.
     pub previous_term: u64,
-    /// Highest index the sender knows to be committed.
+    /// Highest index the sender knows to be committed. Paxos: the configuration; 0 in a SUBMIT.
     pub commit_index: u64,
-    /// Client session of the command; 0: none, then it may be applied twice if sent twice.
+    /// Client session of the command; 0: none, then it may be applied twice if sent twice. Paxos:
+    /// of the value; 0: a no-op. P1A: a number that its coordinator drew for this round. P1B of
+    /// all: instances up to this one are forgotten.
     pub session: u64,
     /// Number of the command in its session. Between replicas, except in APPEND: the heartbeat
-    /// round.
+    /// round. Paxos: of the value in its session. P1B of all: the highest instance voted for. P1B,
+    /// P2B that is refused: instances up to this one are forgotten.
     pub sequence: u64,
     /// SipHash-2-4 of the 64 bytes before it and of the payload's digest (README.md); 0 where
     /// nothing is authenticated.
@@ -418,6 +537,96 @@ const _: () = {
     assert!(std::mem::offset_of!(Registers, quorum) == 192);
     assert!(std::mem::offset_of!(Registers, held) == 193);
     assert!(std::mem::offset_of!(Registers, reserved) == 194);
+};
+
+/// What a box and its host share about one Paxos role.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[repr(C)]
+pub struct PaxosRegisters {
+    /// Which acceptors there are: packets of another one are not taken.
+    pub configuration: u64,
+    /// Coordinator: its round. Acceptor: the highest one promised for all instances.
+    pub round: u64,
+    /// Acceptor: the number that the coordinator of that round drew; 0: unknown.
+    pub promised_to: u64,
+    /// Acceptor: the highest round promised for a single instance.
+    pub single_round: u64,
+    /// Coordinator: of the next value.
+    pub next_instance: u64,
+    /// Instances up to this one are forgotten.
+    pub trimmed: u64,
+    /// Acceptor that has lost its memory: it is no member up to this instance.
+    pub bound: u64,
+    /// Acceptor: the highest instance voted for.
+    pub highest: u64,
+    /// Which deployment.
+    pub group: u32,
+    /// Instances that can be open behind `trimmed`; a power of two.
+    pub window: u32,
+    /// See [paxos_roles].
+    pub role: u8,
+    /// Coordinator: whose rounds its are. Acceptor: its number.
+    pub me: u8,
+    /// 1: say only what the host says is durable.
+    pub held: u8,
+    /// Zero.
+    pub reserved: [u8; 5],
+}
+const _: () = {
+    assert!(size_of::<PaxosRegisters>() == 80);
+    assert!(std::mem::offset_of!(PaxosRegisters, configuration) == 0);
+    assert!(std::mem::offset_of!(PaxosRegisters, round) == 8);
+    assert!(std::mem::offset_of!(PaxosRegisters, promised_to) == 16);
+    assert!(std::mem::offset_of!(PaxosRegisters, single_round) == 24);
+    assert!(std::mem::offset_of!(PaxosRegisters, next_instance) == 32);
+    assert!(std::mem::offset_of!(PaxosRegisters, trimmed) == 40);
+    assert!(std::mem::offset_of!(PaxosRegisters, bound) == 48);
+    assert!(std::mem::offset_of!(PaxosRegisters, highest) == 56);
+    assert!(std::mem::offset_of!(PaxosRegisters, group) == 64);
+    assert!(std::mem::offset_of!(PaxosRegisters, window) == 68);
+    assert!(std::mem::offset_of!(PaxosRegisters, role) == 72);
+    assert!(std::mem::offset_of!(PaxosRegisters, me) == 73);
+    assert!(std::mem::offset_of!(PaxosRegisters, held) == 74);
+    assert!(std::mem::offset_of!(PaxosRegisters, reserved) == 75);
+};
+
+/// What an acceptor knows of one instance.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[repr(C)]
+pub struct PaxosSlot {
+    /// Whose it is; 0, or another: nothing is known of the instance.
+    pub instance: u64,
+    /// The highest one promised for this instance, or voted in.
+    pub round: u64,
+    /// The number that the coordinator of that round drew; 0: unknown.
+    pub promised_to: u64,
+    /// The round of the vote; 0: none.
+    pub vote_round: u64,
+    /// Of the value voted for.
+    pub session: u64,
+    /// Of the value voted for.
+    pub sequence: u64,
+    /// Of the value voted for.
+    pub payload_crc32c: u32,
+    /// Of the value voted for.
+    pub payload_bytes: u16,
+    /// Of the value voted for.
+    pub flags: u8,
+    /// Zero.
+    pub reserved: u8,
+}
+const _: () = {
+    assert!(size_of::<PaxosSlot>() == 56);
+    assert!(std::mem::offset_of!(PaxosSlot, instance) == 0);
+    assert!(std::mem::offset_of!(PaxosSlot, round) == 8);
+    assert!(std::mem::offset_of!(PaxosSlot, promised_to) == 16);
+    assert!(std::mem::offset_of!(PaxosSlot, vote_round) == 24);
+    assert!(std::mem::offset_of!(PaxosSlot, session) == 32);
+    assert!(std::mem::offset_of!(PaxosSlot, sequence) == 40);
+    assert!(std::mem::offset_of!(PaxosSlot, payload_crc32c) == 48);
+    assert!(std::mem::offset_of!(PaxosSlot, payload_bytes) == 52);
+    assert!(std::mem::offset_of!(PaxosSlot, flags) == 54);
+    assert!(std::mem::offset_of!(PaxosSlot, reserved) == 55);
 };
 
 impl Header {

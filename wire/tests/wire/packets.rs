@@ -25,6 +25,7 @@ fn plain(kind: Kind, sender: u8, flags: u8) -> Header {
 fn expected() -> Vec<(&'static str, Header, Vec<u8>)> {
     let mut all = commands();
     all.extend(between_replicas());
+    all.extend(of_paxos());
     all
 }
 
@@ -149,6 +150,66 @@ fn between_replicas() -> Vec<(&'static str, Header, Vec<u8>)> {
     ]
 }
 
+fn of_paxos() -> Vec<(&'static str, Header, Vec<u8>)> {
+    let submit = Header {
+        term: 0,
+        session: SESSION,
+        sequence: 42,
+        ..plain(Kind::Submit, 255, 0)
+    };
+    let of_round = |kind, sender, flags| Header {
+        term: 0x302,
+        commit_index: 6,
+        ..plain(kind, sender, flags)
+    };
+    let ask = Header {
+        session: 0x2122_2324_2526_2728,
+        ..of_round(Kind::P1a, 2, FLAG_EPOCH)
+    };
+    let promise_all = Header {
+        previous_term: 20,
+        session: 10,
+        sequence: 100,
+        ..of_round(Kind::P1b, 0, 0)
+    };
+    let promise = Header {
+        index: 100,
+        previous_term: 0x201,
+        session: SESSION,
+        sequence: 42,
+        ..of_round(Kind::P1b, 0, FLAG_FRAGMENT)
+    };
+    let propose = Header {
+        index: 101,
+        session: SESSION,
+        sequence: 42,
+        ..of_round(Kind::P2a, 2, 0)
+    };
+    let vote = Header {
+        kind: Kind::P2b as u8,
+        sender: 1,
+        previous_term: 0x302,
+        ..propose
+    };
+    let refused = Header {
+        flags: FLAG_REFUSED,
+        term: 0x401,
+        session: 0,
+        sequence: 10,
+        ..vote
+    };
+    let value = || b"hello".to_vec();
+    vec![
+        ("submit", submit, value()),
+        ("p1a", ask, vec![]),
+        ("p1b_of_all", promise_all, vec![]),
+        ("p1b", promise, value()),
+        ("p2a", propose, value()),
+        ("p2b", vote, value()),
+        ("p2b_refused", refused, vec![]),
+    ]
+}
+
 #[test]
 fn every_packet_is_its_vector() {
     let vectors = all();
@@ -191,7 +252,7 @@ fn numbers_and_names_go_both_ways() {
     for (place, reason) in PacketReason::ALL.into_iter().enumerate() {
         assert_eq!(reason as usize, place);
     }
-    assert_eq!((Kind::ALL.len(), Role::ALL.len()), (8, 3));
+    assert_eq!((Kind::ALL.len(), Role::ALL.len()), (13, 3));
     assert_eq!(Kind::AppendOk.name(), "append_ok");
     assert_eq!(PacketReason::BeforeStart.name(), "before_start");
 }
