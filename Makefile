@@ -92,14 +92,16 @@ RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time --progra
 # The clusters took 9 to 12 minutes on two cores that were busy with other things as well, three programs at once; four
 # at once took 8 at 8e197b56.
 PLANTED_CONTROL := cargo test --locked --package quorumwire-control --features mutants --test raft
-PLANTED_FASTPATH := cargo test --locked --package quorumwire-fastpath --features mutants --lib --test step --test engine
+PLANTED_FASTPATH := cargo test --locked --package quorumwire-fastpath --features mutants --lib \
+	--test step --test paxos --test engine
 
 # Nothing of what is compiled here is compiled again, so nothing is kept for that.
 # The benchmark's tests take half a minute of one processor: they run while the lints compile, which seldom use both.
 test: export CARGO_INCREMENTAL := 0
 test:
 	@$(MAKE) --no-print-directory --jobs=2 check test-bench
-	tools/run-tests --programs-at-once 2 --without cluster-tests --without conformance-tests --without model
+	tools/run-tests --programs-at-once 2 --without cluster-tests --without conformance-tests \
+		--without model --without paxos-model
 	cargo test --quiet --locked --workspace --doc
 	tools/run-tests --package conformance-tests -- --skip clones:: \
 		--skip generic::durability --skip generic::fence --skip generic::forgery --skip tagged::all:: \
@@ -132,7 +134,7 @@ $(WHERE_IDLE) $(1) mutants
 endef
 
 what-computes:
-	$(WHERE_IDLE) tools/run-tests --package model
+	$(WHERE_IDLE) tools/run-tests --package model --package paxos-model
 	$(WHERE_IDLE) target/debug/quorumwire-sim --seeds $$(tools/seeds) --shrink
 	$(call all_noticed,$(PLANTED_CONTROL))
 	$(call all_noticed,$(PLANTED_FASTPATH))
@@ -159,6 +161,7 @@ mutants: setup
 	$(call noticed_by,storage,storage)
 	$(call noticed_by,replay,lib)
 	$(call noticed_by,fastpath,step)
+	$(call noticed_by,fastpath,paxos)
 	$(call noticed_by,fastpath,engine)
 	@$(call some_are_called,$(PLANTED_XDP))
 	$(PLANTED_XDP) -- --nocapture

@@ -306,50 +306,47 @@ enum qw_check {
 	/* Acceptor: in a round there is one value. Without it: a round has two values: two
 	 * coordinators have one round, and nobody is told. */
 	QW_CHECK_PAXOS_TWO_VALUES = 105,
-	/* Acceptor: who has taken a configuration answers nothing of an older one. Without it: a
-	 * coordinator that counts on forgotten votes is answered. */
-	QW_CHECK_PAXOS_CONFIGURATION_OLD = 106,
-	/* Acceptor: a later configuration is for software to take. Without it: votes count for
-	 * acceptors that this one does not know. */
-	QW_CHECK_PAXOS_CONFIGURATION_NEW = 107,
+	/* Acceptor: it answers in its own configuration only. Without it: a coordinator counts
+	 * on the votes of a life that has lost them. */
+	QW_CHECK_PAXOS_CONFIGURATION = 106,
 	/* A round has a count. Without it: a vote in round 0 looks like none. */
-	QW_CHECK_PAXOS_ROUND = 108,
+	QW_CHECK_PAXOS_ROUND = 107,
 	/* A coordinator speaks in its own rounds only. Without it: two coordinators propose in
 	 * one round. */
-	QW_CHECK_PAXOS_ROUND_OWNER = 109,
+	QW_CHECK_PAXOS_ROUND_OWNER = 108,
 	/* A coordinator has drawn a number for its round. Without it: a coordinator takes a
 	 * round over that was promised to one unknown. */
-	QW_CHECK_PAXOS_DRAWN = 110,
+	QW_CHECK_PAXOS_DRAWN = 109,
 	/* A packet names an instance that there may be. Without it: an instance is voted for
 	 * that there is not. */
-	QW_CHECK_PAXOS_INSTANCE = 111,
+	QW_CHECK_PAXOS_INSTANCE = 110,
 	/* Acceptor: what is forgotten is not promised or voted for again. Without it: who asks
 	 * for what is forgotten hears nothing, and asks for ever. */
-	QW_CHECK_PAXOS_TRIMMED = 112,
+	QW_CHECK_PAXOS_TRIMMED = 111,
 	/* Acceptor: an instance has a slot of its own. Without it: an open instance's vote is
 	 * overwritten. */
-	QW_CHECK_PAXOS_WINDOW = 113,
+	QW_CHECK_PAXOS_WINDOW = 112,
 	/* Acceptor: who has lost its memory is no member up to its bound. Without it: an
 	 * acceptor without memory decides against what it had voted for. */
-	QW_CHECK_PAXOS_BOUND = 114,
+	QW_CHECK_PAXOS_BOUND = 113,
 	/* A box that is off promises and proposes nothing. Without it: a vote leaves after the
 	 * fence, that nobody accounts for. */
-	QW_CHECK_PAXOS_OFF = 115,
+	QW_CHECK_PAXOS_OFF = 114,
 	/* The step looks at the version once more, whoever has called it. Without it: fields are
 	 * read that mean something else. */
-	QW_CHECK_PAXOS_VERSION = 116,
+	QW_CHECK_PAXOS_VERSION = 115,
 	/* A packet of another deployment moves nothing. Without it: another deployment's values
 	 * are decided. */
-	QW_CHECK_PAXOS_GROUP = 117,
+	QW_CHECK_PAXOS_GROUP = 116,
 	/* The step looks at the size once more, whoever has called it. Without it: a value is
 	 * longer than its place in the slot. */
-	QW_CHECK_PAXOS_BYTES = 118,
+	QW_CHECK_PAXOS_BYTES = 117,
 	/* There is an instance after those that are forgotten. Without it: the instance after
 	 * the last is 0. */
-	QW_CHECK_PAXOS_TRIM_WITHIN = 119,
+	QW_CHECK_PAXOS_TRIM_WITHIN = 118,
 	/* What is forgotten stays so. Without it: an instance that is forgotten is voted for
 	 * again. */
-	QW_CHECK_PAXOS_TRIM_MONOTONE = 120,
+	QW_CHECK_PAXOS_TRIM_MONOTONE = 119,
 };
 
 #define QW_REASON_OF_HEADER_WHOLE QW_REASON_NOT_OURS
@@ -418,8 +415,7 @@ enum qw_check {
 #define QW_REASON_OF_PAXOS_P2A_OLD QW_REASON_ROUND_OLD
 #define QW_REASON_OF_PAXOS_REPEATED QW_REASON_REPEATED
 #define QW_REASON_OF_PAXOS_TWO_VALUES QW_REASON_TWO_VALUES
-#define QW_REASON_OF_PAXOS_CONFIGURATION_OLD QW_REASON_CONFIGURATION_OLD
-#define QW_REASON_OF_PAXOS_CONFIGURATION_NEW QW_REASON_CONFIGURATION_NEW
+#define QW_REASON_OF_PAXOS_CONFIGURATION QW_REASON_CONFIGURATION
 #define QW_REASON_OF_PAXOS_ROUND QW_REASON_MALFORMED
 #define QW_REASON_OF_PAXOS_ROUND_OWNER QW_REASON_MALFORMED
 #define QW_REASON_OF_PAXOS_DRAWN QW_REASON_MALFORMED

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common case of the Paxos roles: what a coordinator or an acceptor does about one packet. Pure,
- * as qw_step.h: registers, the slot of the packet's instance and a header in, the same and an outcome
- * out. It sends, stores and counts nothing itself, and it sees only packets that qw_verify.h has let
- * through. One packet touches one slot, and what is sent is the same packet rewritten, or a header: a
- * switch can do it (CAANS, section 3.1 and figure 5).
+/* The common case of the Paxos roles: what a coordinator or an acceptor does about one packet.
+ * Pure, as qw_step.h: registers, the slot of the packet's instance and a header in, the same and
+ * an outcome out. It sends, stores and counts nothing itself, and it sees only packets that
+ * qw_verify.h has let through. One packet touches one slot, and what is sent is the same packet
+ * rewritten, or a header: a switch can do it (CAANS, section 3.1 and figure 5).
  *
  * What is sent stands in `header`. With QW_HOLD it is the host that sends it, as QW_FANOUT or
  * QW_REPLY says, once it is durable.
  *
  * A round is a count times QW_ROUND_OWNERS and whose it is, so that no two coordinators have one
- * round. Two that were given one number are found out by what each draws for its round: a majority
- * promises it to one of them only. */
+ * round. Two that were given one number are found out by what each draws for its round: a
+ * majority promises it to one of them only. */
 #ifndef QW_PAXOS_H
 #define QW_PAXOS_H
 
@@ -110,8 +110,8 @@ qw_paxos_send(const struct qw_paxos_registers *state, __u32 how, struct qw_outco
 		out->actions |= QW_HOLD;
 }
 
-/* Acceptor: neither promised nor voted. Says up to where instances are forgotten, and the round that
- * was promised. Nothing rests on it, so it does not wait for a disk. */
+/* Acceptor: neither promised nor voted. Says up to where instances are forgotten, and the round
+ * that was promised. Nothing rests on it, so it does not wait for a disk. */
 static inline __attribute__((always_inline)) void
 qw_paxos_refuse(const struct qw_paxos_registers *state, const struct qw_header *in, __u64 promised,
 		enum qw_reason reason, struct qw_outcome *out)
@@ -160,8 +160,9 @@ qw_paxos_take_slot(struct qw_paxos_slot *slot, __u64 instance)
 		*slot = empty;
 }
 
-/* Acceptor: a coordinator asks for a round, for all instances. Single ones that were promised higher
- * are in no register that one packet could look through, so the highest of them stands for all. */
+/* Acceptor: a coordinator asks for a round, for all instances. Single ones that were promised
+ * higher are in no register that one packet could look through, so the highest of them stands
+ * for all. */
 static inline __attribute__((always_inline)) void
 qw_paxos_promise_all(struct qw_paxos_registers *state, const struct qw_header *in,
 		     struct qw_outcome *out)
@@ -228,8 +229,8 @@ qw_paxos_is_value(const struct qw_paxos_slot *slot, const struct qw_header *in)
 	       slot->flags == (in->flags & QW_FLAGS_OF_VALUES);
 }
 
-/* Acceptor: the slot has its vote for this value. A round that was not asked for before was promised
- * by others, or nobody could vote in it. */
+/* Acceptor: the slot has its vote for this value. A round that was not asked for before was
+ * promised by others, or nobody could vote in it. */
 static inline __attribute__((always_inline)) void
 qw_paxos_keep(struct qw_paxos_slot *slot, const struct qw_header *in)
 {
@@ -282,8 +283,8 @@ qw_paxos_on_round(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 {
 	int asks = in->kind == QW_KIND_P1A;
 
-	QW_DROP_IF(in->commit_index < state->configuration, PAXOS_CONFIGURATION_OLD);
-	QW_TO_SOFTWARE_IF(in->commit_index > state->configuration, PAXOS_CONFIGURATION_NEW);
+	/* Which of two configurations knows of later lives is for software to say. */
+	QW_TO_SOFTWARE_IF(in->commit_index != state->configuration, PAXOS_CONFIGURATION);
 	QW_TO_SOFTWARE_IF(in->term < QW_ROUND_OWNERS, PAXOS_ROUND);
 	QW_TO_SOFTWARE_IF(qw_round_owner(in->term) != in->sender, PAXOS_ROUND_OWNER);
 	/* Nobody draws 0: it stands for a coordinator that this acceptor does not know. */
@@ -299,8 +300,8 @@ qw_paxos_on_round(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 	qw_paxos_vote(state, slot, in, out);
 }
 
-/* One packet that has passed qw_verify.h; `slot` is that of its instance modulo the window, whatever
- * it holds. All of it is inlined, as in qw_step.h. */
+/* One packet that has passed qw_verify.h; `slot` is that of its instance modulo the window,
+ * whatever it holds. All of it is inlined, as in qw_step.h. */
 static inline __attribute__((always_inline)) void
 qw_paxos_step(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 	      const struct qw_header *in, struct qw_outcome *out)
@@ -319,8 +320,8 @@ qw_paxos_step(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 	qw_to_software(out, QW_REASON_UNEXPECTED);
 }
 
-/* All learners have checkpointed everything up to here, or it was declared lost: those slots may be
- * reused. Whether there is such an instance. */
+/* All learners have checkpointed everything up to here, or it was declared lost: those slots may
+ * be reused. Whether there is such an instance. */
 static inline __attribute__((always_inline)) int
 qw_paxos_trim(struct qw_paxos_registers *state, __u64 upto)
 {

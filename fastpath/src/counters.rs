@@ -37,7 +37,7 @@ counters_by! {
     /// roles' own reasons.
     #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
     pub struct ReasonCounters: PacketReason but not [
-        None, ConfigurationOld, ConfigurationNew, RoundOld, RoundTaken, TwoValues, Trimmed, NoMember
+        None, Configuration, RoundOld, RoundTaken, TwoValues, Trimmed, NoMember
     ] {
         /// Packets dropped because they are too short to be the data plane's
         NotOurs: "not_ours",

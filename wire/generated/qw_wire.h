@@ -9,7 +9,7 @@
 #define QW_VERSION 1
 #define QW_HEADER_BYTES 72
 #define QW_TAG_OFFSET 64
-#define QW_REASON_COUNT 27
+#define QW_REASON_COUNT 26
 /* FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped),
  * then a port of 16 bits. The payload's checksum does not cover them. */
 #define QW_ORIGIN_BYTES 18
@@ -163,20 +163,18 @@ enum qw_reason {
 	QW_REASON_REPEATED = 18,
 	/* Entries before it are missing; asked for. */
 	QW_REASON_GAP = 19,
-	/* Paxos: a configuration before ours. */
-	QW_REASON_CONFIGURATION_OLD = 20,
-	/* Paxos: a configuration after ours. */
-	QW_REASON_CONFIGURATION_NEW = 21,
+	/* Paxos: another configuration than ours. */
+	QW_REASON_CONFIGURATION = 20,
 	/* Paxos: a higher round was promised. */
-	QW_REASON_ROUND_OLD = 22,
+	QW_REASON_ROUND_OLD = 21,
 	/* Paxos: the round was promised to another coordinator of the same number. */
-	QW_REASON_ROUND_TAKEN = 23,
+	QW_REASON_ROUND_TAKEN = 22,
 	/* Paxos: another value was voted for in this round. */
-	QW_REASON_TWO_VALUES = 24,
+	QW_REASON_TWO_VALUES = 23,
 	/* Paxos: the instance is forgotten; all learners have it. */
-	QW_REASON_TRIMMED = 25,
+	QW_REASON_TRIMMED = 24,
 	/* Paxos: this acceptor lost its memory, and is no member for this instance. */
-	QW_REASON_NO_MEMBER = 26,
+	QW_REASON_NO_MEMBER = 25,
 };
 
 #define QW_FLAGS_KNOWN 0x3f
@@ -311,7 +309,8 @@ _Static_assert(__builtin_offsetof(struct qw_registers, reserved) == 194, "reserv
 
 /* What a box and its host share about one Paxos role. */
 struct qw_paxos_registers {
-	/* Which acceptors there are: packets of another one are not taken. */
+	/* Which life of each acceptor counts, as one number that stands for it: packets of
+	 * another one are not taken. */
 	__u64 configuration;
 	/* Coordinator: its round. Acceptor: the highest one promised for all instances. */
 	__u64 round;

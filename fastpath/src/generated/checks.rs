@@ -275,54 +275,51 @@ pub enum Mutant {
     /// Acceptor: in a round there is one value. Without it: a round has two values: two
     /// coordinators have one round, and nobody is told.
     PaxosTwoValues = 105,
-    /// Acceptor: who has taken a configuration answers nothing of an older one. Without it: a
-    /// coordinator that counts on forgotten votes is answered.
-    PaxosConfigurationOld = 106,
-    /// Acceptor: a later configuration is for software to take. Without it: votes count for
-    /// acceptors that this one does not know.
-    PaxosConfigurationNew = 107,
+    /// Acceptor: it answers in its own configuration only. Without it: a coordinator counts on the
+    /// votes of a life that has lost them.
+    PaxosConfiguration = 106,
     /// A round has a count. Without it: a vote in round 0 looks like none.
-    PaxosRound = 108,
+    PaxosRound = 107,
     /// A coordinator speaks in its own rounds only. Without it: two coordinators propose in one
     /// round.
-    PaxosRoundOwner = 109,
+    PaxosRoundOwner = 108,
     /// A coordinator has drawn a number for its round. Without it: a coordinator takes a round over
     /// that was promised to one unknown.
-    PaxosDrawn = 110,
+    PaxosDrawn = 109,
     /// A packet names an instance that there may be. Without it: an instance is voted for that
     /// there is not.
-    PaxosInstance = 111,
+    PaxosInstance = 110,
     /// Acceptor: what is forgotten is not promised or voted for again. Without it: who asks for
     /// what is forgotten hears nothing, and asks for ever.
-    PaxosTrimmed = 112,
+    PaxosTrimmed = 111,
     /// Acceptor: an instance has a slot of its own. Without it: an open instance's vote is
     /// overwritten.
-    PaxosWindow = 113,
+    PaxosWindow = 112,
     /// Acceptor: who has lost its memory is no member up to its bound. Without it: an acceptor
     /// without memory decides against what it had voted for.
-    PaxosBound = 114,
+    PaxosBound = 113,
     /// A box that is off promises and proposes nothing. Without it: a vote leaves after the fence,
     /// that nobody accounts for.
-    PaxosOff = 115,
+    PaxosOff = 114,
     /// The step looks at the version once more, whoever has called it. Without it: fields are read
     /// that mean something else.
-    PaxosVersion = 116,
+    PaxosVersion = 115,
     /// A packet of another deployment moves nothing. Without it: another deployment's values are
     /// decided.
-    PaxosGroup = 117,
+    PaxosGroup = 116,
     /// The step looks at the size once more, whoever has called it. Without it: a value is longer
     /// than its place in the slot.
-    PaxosBytes = 118,
+    PaxosBytes = 117,
     /// There is an instance after those that are forgotten. Without it: the instance after the last
     /// is 0.
-    PaxosTrimWithin = 119,
+    PaxosTrimWithin = 118,
     /// What is forgotten stays so. Without it: an instance that is forgotten is voted for again.
-    PaxosTrimMonotone = 120,
+    PaxosTrimMonotone = 119,
 }
 
 impl Mutant {
     /// All of them, ascending.
-    pub const ALL: [Self; 112] = [
+    pub const ALL: [Self; 111] = [
         Self::Version,
         Self::ExactLength,
         Self::FlagsKnown,
@@ -420,8 +417,7 @@ impl Mutant {
         Self::PaxosP2aOld,
         Self::PaxosRepeated,
         Self::PaxosTwoValues,
-        Self::PaxosConfigurationOld,
-        Self::PaxosConfigurationNew,
+        Self::PaxosConfiguration,
         Self::PaxosRound,
         Self::PaxosRoundOwner,
         Self::PaxosDrawn,
@@ -538,8 +534,7 @@ impl Mutant {
             Self::PaxosP2aOld => "paxos_p2a_old",
             Self::PaxosRepeated => "paxos_repeated",
             Self::PaxosTwoValues => "paxos_two_values",
-            Self::PaxosConfigurationOld => "paxos_configuration_old",
-            Self::PaxosConfigurationNew => "paxos_configuration_new",
+            Self::PaxosConfiguration => "paxos_configuration",
             Self::PaxosRound => "paxos_round",
             Self::PaxosRoundOwner => "paxos_round_owner",
             Self::PaxosDrawn => "paxos_drawn",
@@ -657,8 +652,7 @@ impl Mutant {
             Self::PaxosP2aOld => Some(PacketReason::RoundOld),
             Self::PaxosRepeated => Some(PacketReason::Repeated),
             Self::PaxosTwoValues => Some(PacketReason::TwoValues),
-            Self::PaxosConfigurationOld => Some(PacketReason::ConfigurationOld),
-            Self::PaxosConfigurationNew => Some(PacketReason::ConfigurationNew),
+            Self::PaxosConfiguration => Some(PacketReason::Configuration),
             Self::PaxosRound => Some(PacketReason::Malformed),
             Self::PaxosRoundOwner => Some(PacketReason::Malformed),
             Self::PaxosDrawn => Some(PacketReason::Malformed),

@@ -30,7 +30,7 @@ const HOLD: u32 = 128;
 const VOTE: u32 = 256;
 
 /// What must have been reached at least once.
-const EXPECTED: [(&str, &str, &str, u32); 54] = [
+const EXPECTED: [(&str, &str, &str, u32); 51] = [
     ("off", "submit", "off", SOFTWARE),
     ("off", "p1a", "off", SOFTWARE),
     ("off", "p2a", "off", SOFTWARE),
@@ -57,8 +57,7 @@ const EXPECTED: [(&str, &str, &str, u32); 54] = [
     ("acceptor", "p1a of all", "round_old", REPLY),
     ("acceptor", "p1a of all", "round_taken", REPLY),
     ("acceptor", "p1a of all", "malformed", SOFTWARE),
-    ("acceptor", "p1a of all", "configuration_old", 0),
-    ("acceptor", "p1a of all", "configuration_new", SOFTWARE),
+    ("acceptor", "p1a of all", "configuration", SOFTWARE),
     ("acceptor", "p1a", "none", REPLY),
     ("acceptor", "p1a", "none", REPLY + VOTE),
     ("acceptor", "p1a", "none", REPLY + HOLD),
@@ -69,8 +68,7 @@ const EXPECTED: [(&str, &str, &str, u32); 54] = [
     ("acceptor", "p1a", "window_full", 0),
     ("acceptor", "p1a", "no_member", 0),
     ("acceptor", "p1a", "malformed", SOFTWARE),
-    ("acceptor", "p1a", "configuration_old", 0),
-    ("acceptor", "p1a", "configuration_new", SOFTWARE),
+    ("acceptor", "p1a", "configuration", SOFTWARE),
     ("acceptor", "p2a", "none", STORE + FANOUT),
     ("acceptor", "p2a", "none", STORE + FANOUT + HOLD),
     ("acceptor", "p2a", "repeated", FANOUT),
@@ -81,8 +79,7 @@ const EXPECTED: [(&str, &str, &str, u32); 54] = [
     ("acceptor", "p2a", "window_full", 0),
     ("acceptor", "p2a", "no_member", 0),
     ("acceptor", "p2a", "malformed", SOFTWARE),
-    ("acceptor", "p2a", "configuration_old", 0),
-    ("acceptor", "p2a", "configuration_new", SOFTWARE),
+    ("acceptor", "p2a", "configuration", SOFTWARE),
     ("acceptor", "p2a", "group", SOFTWARE),
     ("acceptor", "p2a", "version", SOFTWARE),
 ];

@@ -1,5 +1,5 @@
-//! Tests of the Paxos roles' C: every small state and packet against a model, large numbers, registers that no
-//! host may set, and what goes wrong without each check.
+//! Tests of the Paxos roles' C: every small state and packet against a model, large numbers, registers that
+//! no host may set, and what goes wrong without each check.
 mod cases;
 mod exhaustive;
 mod model;

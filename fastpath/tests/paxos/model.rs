@@ -169,10 +169,8 @@ fn value_of(packet: &Header, header: Header) -> Header {
 fn of_a_coordinator(state: &State, packet: &Header) -> Result<(), No> {
     let (count, owner) = (packet.term / 256, packet.term % 256);
     assert_eq!(ROUND_OWNERS, 256);
-    match packet.commit_index.cmp(&state.registers.configuration) {
-        std::cmp::Ordering::Less => return Err(Drop(PacketReason::ConfigurationOld)),
-        std::cmp::Ordering::Greater => return Err(Software(PacketReason::ConfigurationNew)),
-        std::cmp::Ordering::Equal => {}
+    if packet.commit_index != state.registers.configuration {
+        return Err(Software(PacketReason::Configuration));
     }
     if count == 0 || owner != u64::from(packet.sender) {
         return Err(Software(PacketReason::Malformed));

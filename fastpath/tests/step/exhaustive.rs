@@ -118,8 +118,7 @@ fn every_small_state_and_packet_is_as_the_model_says() {
             PacketReason::NotOurs
                 | PacketReason::Tag
                 | PacketReason::Checksum
-                | PacketReason::ConfigurationOld
-                | PacketReason::ConfigurationNew
+                | PacketReason::Configuration
                 | PacketReason::RoundOld
                 | PacketReason::RoundTaken
                 | PacketReason::TwoValues

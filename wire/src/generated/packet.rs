@@ -287,25 +287,23 @@ pub enum PacketReason {
     Repeated = 18,
     /// Entries before it are missing; asked for.
     Gap = 19,
-    /// Paxos: a configuration before ours.
-    ConfigurationOld = 20,
-    /// Paxos: a configuration after ours.
-    ConfigurationNew = 21,
+    /// Paxos: another configuration than ours.
+    Configuration = 20,
     /// Paxos: a higher round was promised.
-    RoundOld = 22,
+    RoundOld = 21,
     /// Paxos: the round was promised to another coordinator of the same number.
-    RoundTaken = 23,
+    RoundTaken = 22,
     /// Paxos: another value was voted for in this round.
-    TwoValues = 24,
+    TwoValues = 23,
     /// Paxos: the instance is forgotten; all learners have it.
-    Trimmed = 25,
+    Trimmed = 24,
     /// Paxos: this acceptor lost its memory, and is no member for this instance.
-    NoMember = 26,
+    NoMember = 25,
 }
 
 impl PacketReason {
     /// All of them, ascending.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 26] = [
         Self::None,
         Self::NotOurs,
         Self::Version,
@@ -326,8 +324,7 @@ impl PacketReason {
         Self::WindowFull,
         Self::Repeated,
         Self::Gap,
-        Self::ConfigurationOld,
-        Self::ConfigurationNew,
+        Self::Configuration,
         Self::RoundOld,
         Self::RoundTaken,
         Self::TwoValues,
@@ -359,13 +356,12 @@ impl PacketReason {
             17 => Some(Self::WindowFull),
             18 => Some(Self::Repeated),
             19 => Some(Self::Gap),
-            20 => Some(Self::ConfigurationOld),
-            21 => Some(Self::ConfigurationNew),
-            22 => Some(Self::RoundOld),
-            23 => Some(Self::RoundTaken),
-            24 => Some(Self::TwoValues),
-            25 => Some(Self::Trimmed),
-            26 => Some(Self::NoMember),
+            20 => Some(Self::Configuration),
+            21 => Some(Self::RoundOld),
+            22 => Some(Self::RoundTaken),
+            23 => Some(Self::TwoValues),
+            24 => Some(Self::Trimmed),
+            25 => Some(Self::NoMember),
             _ => None,
         }
     }
@@ -394,8 +390,7 @@ impl PacketReason {
             Self::WindowFull => "window_full",
             Self::Repeated => "repeated",
             Self::Gap => "gap",
-            Self::ConfigurationOld => "configuration_old",
-            Self::ConfigurationNew => "configuration_new",
+            Self::Configuration => "configuration",
             Self::RoundOld => "round_old",
             Self::RoundTaken => "round_taken",
             Self::TwoValues => "two_values",
@@ -543,7 +538,8 @@ const _: () = {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[repr(C)]
 pub struct PaxosRegisters {
-    /// Which acceptors there are: packets of another one are not taken.
+    /// Which life of each acceptor counts, as one number that stands for it: packets of another one
+    /// are not taken.
     pub configuration: u64,
     /// Coordinator: its round. Acceptor: the highest one promised for all instances.
     pub round: u64,
