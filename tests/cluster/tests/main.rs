@@ -43,6 +43,7 @@ mod served_backups;
 mod served_clients;
 mod served_datagrams;
 mod served_histories;
+mod served_members;
 mod served_outputs;
 mod served_processes;
 mod served_profiles;
