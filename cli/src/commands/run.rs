@@ -78,18 +78,20 @@ pub struct Arguments {
     )]
     restore_command: Option<String>,
     /// How long the program may take to save itself upon its signal, and each of these commands
-    #[arg(long, env = "QUORUMWIRE_SAVE_TIMEOUT_S", value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    save_timeout_s: u64,
+    /// [default: 600]
+    #[arg(long, env = "QUORUMWIRE_SAVE_TIMEOUT_S", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    save_timeout_s: Option<u64>,
     /// Have CRIU save the program: refused, with the reason
     #[arg(long, value_name = "HOW", value_parser = ["criu"])]
     snapshot: Option<String>,
     /// Have the program save itself when the log behind the last time has grown so much; clients are cut then
-    #[arg(long, env = "QUORUMWIRE_CUT_LOG_MIB", value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=65_536))]
-    cut_log_mib: u64,
+    /// [default: 512]
+    #[arg(long, env = "QUORUMWIRE_CUT_LOG_MIB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    cut_log_mib: Option<u64>,
     /// For a program that cannot save itself: when the log has grown so much, all of which is kept on disk
-    /// and in memory, no client is served any more
-    #[arg(long, env = "QUORUMWIRE_WHOLE_LOG_MAX_MIB", value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
-    whole_log_max_mib: u64,
+    /// and in memory, no client is served any more [default: 1024]
+    #[arg(long, env = "QUORUMWIRE_WHOLE_LOG_MAX_MIB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    whole_log_max_mib: Option<u64>,
     /// Do not compare what the replicas' programs say to clients, of a program that says something else on
     /// each by right. Give it to all replicas or to none
     #[arg(long, env = "QUORUMWIRE_UNCHECKED_OUTPUT")]
@@ -131,6 +133,30 @@ impl Arguments {
         };
         let words = words.into_iter().filter(|(name, _)| !is_said(name));
         Ok(words.flat_map(|(_, words)| words).collect())
+    }
+
+    /// Refuses what has no effect for such a program: whoever says it means something.
+    fn check_effect(&self, is_serial: bool, saves: bool) -> Result<(), Refused> {
+        let not_serial = "the program is served without --serial, so its turns have no limit";
+        let saves_not = "the program cannot save itself as far as is known: see --save-signal and --snapshot-command";
+        let saves_itself =
+            "the program can be saved, so not the whole log is kept: see --cut-log-mib";
+        for (name, given, has_effect, why) in [
+            ("serial-turn-s", self.serial_turn_s, is_serial, not_serial),
+            ("save-timeout-s", self.save_timeout_s, saves, saves_not),
+            ("cut-log-mib", self.cut_log_mib, saves, saves_not),
+            (
+                "whole-log-max-mib",
+                self.whole_log_max_mib,
+                !saves,
+                saves_itself,
+            ),
+        ] {
+            if let (Some(given), false) = (given, has_effect) {
+                return Err(Refused::because(name, given.to_string(), why));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses what the options alone, without environment, have wrong.
@@ -196,10 +222,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Err(Refused::because("snapshot", "criu", WHY_NOT_CRIU).into());
     }
     let is_serial = arguments.serial || profile.is_serial;
-    if let (Some(seconds), false) = (arguments.serial_turn_s, is_serial) {
-        let why = "the program is served without --serial, so its turns have no limit";
-        return Err(Refused::because("serial-turn-s", seconds.to_string(), why).into());
-    }
     let commands = arguments.snapshot_command.clone();
     let commands = commands.zip(arguments.restore_command.clone());
     let save_commands = commands.map(|(snapshot, restore)| SaveCommands { snapshot, restore });
@@ -208,6 +230,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (None, Some(given)) => given.0,
         (None, None) => profile.save_signal,
     };
+    let saves = save_commands.is_some() || save_signal.is_some();
+    arguments.check_effect(is_serial, saves)?;
     if save_signal.is_some() && save_signal == profile.save_signal {
         command.extend(profile.arguments);
     }
@@ -216,9 +240,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         followers_refuse: arguments.followers == Followers::Refuse,
         save_signal,
         save_commands,
-        save_time_max: Duration::from_secs(arguments.save_timeout_s),
-        cut_log_bytes: arguments.cut_log_mib << 20,
-        whole_log_bytes_max: arguments.whole_log_max_mib << 20,
+        save_time_max: Duration::from_secs(arguments.save_timeout_s.unwrap_or(SAVE_TIMEOUT_S)),
+        cut_log_bytes: arguments.cut_log_mib.unwrap_or(CUT_LOG_MIB) << 20,
+        whole_log_bytes_max: arguments.whole_log_max_mib.unwrap_or(WHOLE_LOG_MAX_MIB) << 20,
         published: arguments.publish.iter().copied().collect(),
         unchecked_output: arguments.unchecked_output,
         unchecked_commands: profile.unchecked_commands,
@@ -245,8 +269,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// Whether it is installed or not.
 const WHY_NOT_CRIU: &str = "CRIU cannot bring back the memory that a program shares with its replica. A program is \
                             saved upon a signal (--save-signal) or by --snapshot-command";
-/// How long a turn may last, unless told otherwise.
+/// What holds unless it is told otherwise.
 const SERIAL_TURN_S: u64 = 30;
+const SAVE_TIMEOUT_S: u64 = 600;
+const CUT_LOG_MIB: u64 = 512;
+const WHOLE_LOG_MAX_MIB: u64 = 1024;
 
 /// Says what is known of the program, and tries it.
 fn check(served: &ServedOptions) -> anyhow::Result<ExitCode> {

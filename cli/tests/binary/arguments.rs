@@ -498,20 +498,26 @@ fn a_script_that_becomes_a_program_is_tried_as_that() {
     assert!(!complaints.contains("ld.so"), "{complaints}");
 }
 
+/// Whoever says something means something.
 #[test]
-fn what_only_serial_programs_have_is_refused_for_others() {
-    let of = |program: &str| {
-        let words = ["run", "--check", "--serial-turn-s", "5", "--", program];
-        let said = run(&words);
-        (said.status.code(), String::from_utf8(said.stderr).unwrap())
+fn what_has_no_effect_for_a_program_is_refused() {
+    let of = |option: &str, program: &str| {
+        let said = run(&["run", "--check", option, "5", "--", program]);
+        let code = said.status.code();
+        (code, String::from_utf8(said.stderr).unwrap())
     };
-    let (code, said) = of("redis-server");
-    assert!(
-        code == Some(2) && said.contains("option serial-turn-s"),
-        "{said}"
-    );
-    let (_, said) = of("memcached");
-    assert!(!said.contains("serial-turn-s"), "{said}");
+    for (option, program, other) in [
+        ("--serial-turn-s", "redis-server", "memcached"),
+        ("--whole-log-max-mib", "redis-server", "memcached"),
+        ("--cut-log-mib", "memcached", "redis-server"),
+        ("--save-timeout-s", "memcached", "redis-server"),
+    ] {
+        let (code, said) = of(option, program);
+        let named = option.replace("--", "option ");
+        assert!(code == Some(2) && said.contains(&named), "{said}");
+        let (_, said) = of(option, other);
+        assert!(!said.contains(&named), "{said}");
+    }
 }
 
 /// What is said on the command line counts more.
