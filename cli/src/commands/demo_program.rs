@@ -70,15 +70,7 @@ pub fn play(dir: &Path, interrupt: &Interrupt) -> anyhow::Result<Option<&'static
             return Ok(Some(tool));
         }
     }
-    let command = [
-        SERVER,
-        "--port",
-        "6379",
-        "--save",
-        "",
-        "--enable-debug-command",
-        "yes",
-    ];
+    let command = [SERVER, "--port", "6379", "--enable-debug-command", "yes"];
     let program = Program {
         command: command.map(str::to_owned).to_vec(),
         port: PORT,

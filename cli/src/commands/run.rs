@@ -31,13 +31,13 @@ Examples:
   M=0=127.0.0.1:7410,1=127.0.0.1:7420,2=127.0.0.1:7430
   quorumwire run --id 0 --dir data/0 --members $M --listen-peer 127.0.0.1:7410 \\
     --listen-client 127.0.0.1:7412 --listen-http 127.0.0.1:7418 \\
-    --publish 6379=127.0.0.1:6380 -- redis-server --port 6379 --save ''
+    --publish 6379=127.0.0.1:6380 -- redis-server --port 6379
   quorumwire run --id 1 --dir data/1 --members $M --listen-peer 127.0.0.1:7420 \\
     --listen-client 127.0.0.1:7422 --listen-http 127.0.0.1:7428 \\
-    --publish 6379=127.0.0.1:6381 -- redis-server --port 6379 --save ''
+    --publish 6379=127.0.0.1:6381 -- redis-server --port 6379
   quorumwire run --id 2 --dir data/2 --members $M --listen-peer 127.0.0.1:7430 \\
     --listen-client 127.0.0.1:7432 --listen-http 127.0.0.1:7438 \\
-    --publish 6379=127.0.0.1:6382 -- redis-server --port 6379 --save ''
+    --publish 6379=127.0.0.1:6382 -- redis-server --port 6379
 
   # keys for them (the name of the cluster is that of --cluster, and `/run`)
   quorumwire keys new --cluster quorumwire/run --dir KEYS --members 0=10.0.0.1,1=10.0.0.2,2=10.0.0.3")]
@@ -214,10 +214,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         die_with_parent(parent)?;
     }
     let mut command = arguments.command.clone();
-    let profile = command
-        .first()
-        .map(|file| profile_of(file))
-        .unwrap_or_default();
+    let profile = profile_of(&command);
     if arguments.snapshot.is_some() {
         return Err(Refused::because("snapshot", "criu", WHY_NOT_CRIU).into());
     }
@@ -232,9 +229,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let saves = save_commands.is_some() || save_signal.is_some();
     arguments.check_effect(is_serial, saves)?;
-    if save_signal.is_some() && save_signal == profile.save_signal {
-        command.extend(profile.arguments);
-    }
+    command.extend(profile.arguments_with(save_signal));
     let served = ServedOptions {
         command,
         followers_refuse: arguments.followers == Followers::Refuse,
@@ -261,6 +256,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             warning,
             "the environment has what looks like an option and is none"
         );
+    }
+    if let Some(warning) = profile.warning {
+        tracing::warn!("{warning}");
     }
     server::run_program(&options, &Http).context("run")?;
     Ok(ExitCode::SUCCESS)

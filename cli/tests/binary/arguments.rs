@@ -330,7 +330,7 @@ fn the_check_looks_at_files_and_user_and_says_all_that_is_wrong() {
 
 #[test]
 fn whether_a_program_can_be_served_is_said_without_a_cluster() {
-    let redis = ["redis-server", "--port", "6379", "--save", ""];
+    let redis = ["redis-server", "--port", "6379"];
     let fits = run(&[&["run", "--check", "--"][..], &redis].concat());
     let said = String::from_utf8_lossy(&fits.stdout);
     assert!(fits.status.success(), "{said}");

@@ -343,7 +343,7 @@ fn redis(dev: &Dev, id: usize) -> redis::Connection {
 #[test]
 fn a_program_is_served_and_outlives_its_leader() {
     let dir = tempfile::tempdir().unwrap();
-    let program = ["--", "redis-server", "--port", "6379", "--save", ""];
+    let program = ["--", "redis-server", "--port", "6379"];
     let mut dev = Dev::start_told(dir.path(), &[&CALM[..], &program].concat());
     let first = &dev.line["replicas"][0];
     assert!(first["memcached"].is_null() && first["redis"].is_null());

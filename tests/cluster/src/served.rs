@@ -9,13 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// The real Redis, which keeps nothing by itself and says what it holds.
-pub const REDIS: [&str; 9] = [
+/// The real Redis, which says what it holds.
+pub const REDIS: [&str; 7] = [
     "redis-server",
     "--port",
     "6379",
-    "--save",
-    "",
     "--protected-mode",
     "no",
     "--enable-debug-command",

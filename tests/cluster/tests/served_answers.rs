@@ -47,7 +47,6 @@ const NOT_ANSWERED: &[(&str, &str)] = &[
     ("psync", "of replicas of Redis"),
     ("readonly", "of clusters of Redis, which this is not"),
     ("readwrite", "of clusters of Redis, which this is not"),
-    ("shutdown", "ends the program"),
     ("sync", "of replicas of Redis"),
 ];
 
@@ -300,6 +299,17 @@ fn digests(pair: &Pair<'_>) -> Result<BTreeSet<String>> {
     addresses.into_iter().map(digest).collect()
 }
 
+/// What `run` tells a Redis that is served, as far as its answers show it.
+const ALSO_TOLD: [&str; 7] = [
+    "--save",
+    "",
+    "--stop-writes-on-bgsave-error",
+    "no",
+    "--rename-command",
+    "SHUTDOWN",
+    "",
+];
+
 /// Redis without anything, in the clients' machine.
 fn start_bare(cluster: &Cluster<'_>) -> Result<Process> {
     let dir = cluster.scratch_file("bare");
@@ -309,6 +319,7 @@ fn start_bare(cluster: &Cluster<'_>) -> Result<Process> {
     let arguments: Vec<String> = arguments
         .into_iter()
         .chain(["--dir", &dir])
+        .chain(ALSO_TOLD)
         .map(ToOwned::to_owned)
         .collect();
     let standard = [Stdio::null(), Stdio::null(), Stdio::null()];

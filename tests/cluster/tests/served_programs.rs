@@ -294,3 +294,44 @@ fn at_a_cut_programs_are_saved_and_one_that_was_away_begins_from_there() {
         compare(cluster, &[0, 1, 2], &[])
     });
 }
+
+/// Save points, by whomever, stop no writes, and no client ends the program. It saves itself as ever.
+#[test]
+fn redis_takes_writes_although_it_cannot_save_in_the_background_and_no_client_ends_it() {
+    let serves: Vec<&'static str> = [&REDIS[..], &["--save", "1 1"]].concat();
+    run_started(three(&serves), |cluster| {
+        wait_for_redis(cluster, &[0, 1, 2])?;
+        let leader = cluster.wait_for_leader()?;
+        ensure!(
+            cluster
+                .log(leader)
+                .contains("save points of Redis are taken back")
+        );
+        let mut connection = connect(cluster.redis(leader))?;
+        let (_, points): (String, String) = redis::cmd("CONFIG")
+            .arg(&["GET", "save"])
+            .query(&mut connection)?;
+        ensure!(points.is_empty(), "{points}");
+        let set = ["SET", "save", "1 1"];
+        let () = redis::cmd("CONFIG").arg(&set).query(&mut connection)?;
+        let mut connection = connect(cluster.redis(leader))?;
+        cluster.wait_for("a save that fails", || {
+            let _: u64 = connection.incr("written", 1)?;
+            let said: String = redis::cmd("INFO")
+                .arg("persistence")
+                .query(&mut connection)?;
+            Ok(said.contains("rdb_last_bgsave_status:err"))
+        })?;
+        let written: u64 = connection.incr("written", 1)?;
+        let ended = redis::cmd("SHUTDOWN")
+            .arg("NOSAVE")
+            .query::<()>(&mut connection);
+        let why = ended.err().context("it has ended")?.to_string();
+        ensure!(why.contains("unknown command"), "{why}");
+        cluster.command(&["snapshot", "--addr", &cluster.http(leader).to_string()])?;
+        wait_for_redis(cluster, &[0, 1, 2])?;
+        let kept: u64 = connect(cluster.redis(leader))?.get("written")?;
+        ensure!(kept == written, "{kept} of {written}");
+        wait_for_equal_redis(cluster, &[0, 1, 2])
+    });
+}

@@ -322,8 +322,10 @@ impl Running {
         if let Some(status) = self.started.child.try_wait()? {
             let (turn, command) = self.given.front().copied().unwrap_or_default();
             anyhow::bail!(
-                "{file} has ended ({status}) in or after turn {turn}, of the log's entry {command}. If that entry ends \
-                 the program, it does so wherever it is carried out: see docs/run.md, \"What is served\""
+                "{file} has ended ({status}) in or after turn {turn}, of the log's entry {command}. If it ends at that \
+                 entry again when it is started again, it does so wherever that is carried out, and only a backup from \
+                 before it helps (`quorumwire restore --from FILE ...`, on all replicas): see docs/run.md, \
+                 \"Backup and restore\""
             );
         }
         self.check_serial(turn)
