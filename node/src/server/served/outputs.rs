@@ -64,7 +64,8 @@ pub fn faults(core: &Core<Served>) -> Vec<String> {
 }
 
 impl Server {
-    /// Whoever reads the log learns of each once.
+    /// Whoever reads the log learns of each once. One of a life that is over is history: a replica that
+    /// starts carries out the entries that say so again.
     pub(super) fn tell_verdicts(&mut self) {
         let outputs = self.core.group.store.inner().outputs();
         let counts = outputs.counts();
@@ -72,7 +73,8 @@ impl Server {
         let told = std::mem::replace(&mut self.core.service.told_verdicts, known);
         let new = usize::try_from(known.saturating_sub(told)).unwrap_or(usize::MAX);
         let of_all = outputs.verdicts().count();
-        for it in differences(&self.core).skip(of_all.saturating_sub(new)) {
+        let new = differences(&self.core).skip(of_all.saturating_sub(new));
+        for it in new.filter(|it| it.is_member) {
             let (replica, place) = (it.replica, it.place());
             let (sum, others_sum) = (it.sum, it.others_sum);
             if it.quarantined {
