@@ -68,7 +68,9 @@ impl<S: Service> Server<S> {
                 self.upkeep.snapshots.answer_if_idle(newest);
             }
             AdminRequest::Digest(reply) if !self.core.group.store.may_freeze() => {
-                reply.send(Err(no_state())).ok(); // gone: likewise
+                let never = S::has_no_digest();
+                let why = never.map_or_else(no_state, |it| AdminError::Failed(it.into()));
+                reply.send(Err(why)).ok(); // gone: likewise
             }
             AdminRequest::Digest(reply) => {
                 self.upkeep.snapshots.digest(

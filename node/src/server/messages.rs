@@ -181,6 +181,7 @@ impl<S: Service> Server<S> {
     /// Whether a client's request would be served and the next replica may be restarted: somebody leads, what
     /// was committed when this process started is applied, and this life of the replica is a member that
     /// votes, or never shall. A new life is none of the first for a while, and counts for nothing then.
+    /// A served program serves.
     pub fn is_ready(&self) -> bool {
         let own = self.core.group.replica.membership().member(self.options.id);
         let is_full = own
@@ -191,5 +192,6 @@ impl<S: Service> Server<S> {
             && self.core.group.applied >= self.upkeep.ready_once_applied
             && self.core.group.applied > Index(0)
             && self.draining_since.is_none()
+            && S::serves(&self.core)
     }
 }

@@ -205,6 +205,16 @@ pub trait Service: Hosted {
         None
     }
 
+    /// Why the digest of a state says nothing about the application, if that is so.
+    fn has_no_digest() -> Option<&'static str> {
+        None
+    }
+
+    /// Whether its clients are served, as far as this replica can know.
+    fn serves(_: &Core<Self>) -> bool {
+        true
+    }
+
     /// Whether it can go on; the error says why not, and ends the server.
     fn check(_: &mut Server<Self>) -> anyhow::Result<()> {
         Ok(())

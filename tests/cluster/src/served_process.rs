@@ -40,9 +40,23 @@ impl ServedProcess {
 
     /// Kills it (`SIGKILL`).
     pub fn kill(self) -> Result<()> {
+        self.signal(Signal::KILL)
+    }
+
+    /// Has it stand still (`SIGSTOP`).
+    pub fn halt(self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Has it go on (`SIGCONT`).
+    pub fn resume(self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(self, signal: Signal) -> Result<()> {
         ensure!(self.is_running(), "{self:?} is gone");
         let pid = Pid::from_raw(self.pid).context("a process id")?;
-        Ok(kill_process(pid, Signal::KILL)?)
+        Ok(kill_process(pid, signal)?)
     }
 
     /// The number of the user that it runs as.

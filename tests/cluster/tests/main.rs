@@ -42,6 +42,7 @@ mod served_answers;
 mod served_backups;
 mod served_clients;
 mod served_datagrams;
+mod served_health;
 mod served_histories;
 mod served_members;
 mod served_outputs;

@@ -155,6 +155,7 @@ pub struct Clients {
     is_exposed: bool,
     /// When the program began, until its ports were looked at.
     began_at: Option<Now>,
+    has_looked_for_ports: bool,
     /// This replica does not lead, and is to serve nobody then.
     refuses: Option<NoClients>,
     /// How connections are secured; none: not at all.
@@ -189,6 +190,7 @@ impl Clients {
             held_max,
             is_exposed,
             began_at: None,
+            has_looked_for_ports: false,
             refuses: None,
             tls: None,
             handshakes: Handshakes::default(),
@@ -305,21 +307,21 @@ impl Clients {
         if self.began_at.take_if(is_time).is_none() {
             return Vec::new();
         }
+        self.has_looked_for_ports = true;
+        self.missing_ports(published)
+    }
+
+    /// The same at any time later.
+    pub fn missing_ports(&self, published: &BTreeMap<ProgramPort, SocketAddr>) -> Vec<ProgramPort> {
         let is_opened = |port: &ProgramPort| {
             let mut opened = self.opened.iter();
             opened.any(|(number, transport)| {
                 *number == port.number && port.transport.is_none_or(|it| it == *transport)
             })
         };
-        let missing = published.keys().filter(|it| !is_opened(it));
-        let missing: Vec<ProgramPort> = missing.copied().collect();
-        for port in &missing {
-            tracing::warn!(
-                %port,
-                "the served program does not listen at a port that is published"
-            );
-        }
-        missing
+        let has_looked = self.has_looked_for_ports;
+        let missing = published.keys().filter(|it| has_looked && !is_opened(it));
+        missing.copied().collect()
     }
 
     /// It does so no more.

@@ -338,8 +338,10 @@ fn ports_that_are_published_and_not_opened_are_named_once() {
     let began = clock::now();
     bench.clients.began_at = Some(began);
     assert!(look(&mut bench, began).is_empty(), "it has the time");
+    assert!(bench.clients.missing_ports(&published).is_empty());
     assert_eq!(look(&mut bench, far), missing);
     assert!(look(&mut bench, far).is_empty());
+    assert_eq!(bench.clients.missing_ports(&published), missing, "still");
 }
 
 #[test]

@@ -183,10 +183,16 @@ impl Server {
             clients.accept_again();
             clients.cut_closed(clock::now());
             clients.time_out_handshakes(clock::now());
-            clients.look_for_ports(&self.core.service.published, clock::now());
+            for port in clients.look_for_ports(&self.core.service.published, clock::now()) {
+                tracing::warn!(
+                    %port,
+                    "the served program does not listen at a port that is published"
+                );
+            }
         }
         self.send_batches();
         self.tell_verdicts();
+        self.tell_health();
         self.keeper_hears(Input::Keep);
     }
 

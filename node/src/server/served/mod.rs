@@ -7,6 +7,7 @@ mod datagrams;
 pub mod ended;
 mod fills;
 mod gateway;
+mod health;
 mod keep;
 mod outputs;
 pub mod profiles;
@@ -16,8 +17,9 @@ pub mod trial;
 
 use self::datagrams::DatagramCounters;
 use self::gateway::{Clients, GatewayCounters, published_at};
+use self::health::HealthCounters;
 use self::keep::RunningTrial;
-use self::program::Serving;
+use self::program::{Late, Serving};
 pub use self::saved::NoProgram;
 use super::clients::AnswerKind;
 use super::core::{Core, Hosted};
@@ -75,6 +77,9 @@ pub struct Served {
     has_told_full: bool,
     /// So many verdicts were told to people.
     told_verdicts: u64,
+    /// The turn from which the program has not come back, as people were told.
+    told_late: Option<Late>,
+    health: HealthCounters,
 }
 
 /// Why a replica serves no clients.
@@ -160,6 +165,17 @@ impl Service for Served {
         )
     }
 
+    fn has_no_digest() -> Option<&'static str> {
+        Some(
+            "the state of a served program has no digest: what replicas' programs say is compared instead, see \
+             output_differences in /v1/status",
+        )
+    }
+
+    fn serves(core: &Core<Self>) -> bool {
+        health::faults(core).is_empty()
+    }
+
     fn form_of_query(_: &[u8]) -> Option<(QueryForm, u32)> {
         None
     }
@@ -212,6 +228,7 @@ impl Service for Served {
 
     fn faults(core: &Core<Self>) -> Vec<String> {
         let mut faults = outputs::faults(core);
+        faults.extend(health::faults(core));
         let limit_mib = core.service.whole_log_bytes_max >> 20;
         faults.extend(is_log_full(core).then(|| {
             format!(
@@ -239,12 +256,14 @@ impl Service for Served {
             clients.counters.each(sink);
             clients.datagrams.counters.each(sink);
         }
+        self.health.each(sink);
     }
 
     fn declare(sink: CounterSink<'_>) {
         GatewayCounters::default().each(sink);
         CheckerCounters::default().each(sink);
         DatagramCounters::default().each(sink);
+        HealthCounters::default().each(sink);
     }
 }
 

@@ -21,6 +21,8 @@ pub const STEP_NS: u64 = 1000;
 const MILLISECOND_NS: u64 = 1_000_000;
 /// Folder of what commands save and bring, in the replica's.
 const SAVES_FOLDER: &str = "program-save";
+/// A program that has not come back from a turn in this time serves nobody, as far as clients can tell.
+pub const TURN_LATE: Duration = Duration::from_secs(10);
 /// How long one of which several threads serve may take to begin.
 const SERIAL_BEGIN_MAX: Duration = Duration::from_mins(10);
 
@@ -55,6 +57,17 @@ struct Given {
     wall_ns: u64,
 }
 
+/// A turn from which the program has not come back.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    /// Its number.
+    pub turn: u64,
+    /// The log's entry that it follows from.
+    pub entry: u64,
+    /// It has taken a turn since it was started.
+    pub has_begun: bool,
+}
+
 /// What keeps the program from taking turns of the log.
 enum Meanwhile {
     /// It saves itself: it is given turns, one at each time at which it wants one, until it ends.
@@ -86,14 +99,12 @@ pub struct Running {
     /// Those that it was given and had not done when that was looked at last: each with the command of the
     /// log that it follows from.
     given: VecDeque<(u64, u64)>,
-    serial: Option<SerialTurns>,
-}
-
-/// Of a program of which several threads serve.
-struct SerialTurns {
-    turn_max: Duration,
+    /// How long a turn may last at most, of one of which several threads serve.
+    serial_turn_max: Option<Duration>,
     /// The last turn that was done, and when that was seen first or nothing was to be done.
     done: (u64, Instant),
+    /// It has not come back from the next one for long.
+    is_late: bool,
 }
 
 impl Serving {
@@ -153,10 +164,9 @@ impl Serving {
             started,
             file,
             given: VecDeque::new(),
-            serial: self.serial_turn_max.map(|turn_max| SerialTurns {
-                turn_max,
-                done: (0, Instant::now()),
-            }),
+            serial_turn_max: self.serial_turn_max,
+            done: (0, Instant::now()),
+            is_late: false,
         })
     }
 
@@ -172,6 +182,19 @@ impl Serving {
             }),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// The turn from which it has not come back for long.
+    pub fn late(&self) -> Option<Late> {
+        let running = self.running.as_ref().filter(|it| it.is_late)?;
+        let done = running.done.0;
+        let (turn, entry) = running.given.iter().find(|it| it.0 > done).copied()?;
+        let has_begun = running.rings.has_begun();
+        Some(Late {
+            turn,
+            entry,
+            has_begun,
+        })
     }
 
     /// Goes on with what is done meanwhile; what the program has saved, once it has.
@@ -328,25 +351,24 @@ impl Running {
                  \"Backup and restore\""
             );
         }
+        if turn != self.done.0 || self.given.back().is_none_or(|it| it.0 == turn) {
+            self.done = (turn, Instant::now());
+        }
+        self.is_late = self.done.1.elapsed() >= TURN_LATE;
         self.check_serial(turn)
     }
 
     /// Whether its threads come back to wait: one that does not would keep all others from their turns.
-    fn check_serial(&mut self, done: u64) -> anyhow::Result<()> {
-        let Some(serial) = &mut self.serial else {
+    fn check_serial(&self, done: u64) -> anyhow::Result<()> {
+        let Some(turn_max) = self.serial_turn_max else {
             return Ok(());
         };
-        let has_begun = self.rings.has_begun();
-        if done != serial.done.0 || self.given.back().is_none_or(|it| it.0 == done) {
-            serial.done = (done, Instant::now());
-            return Ok(());
-        }
-        let most = if has_begun {
-            serial.turn_max
+        let most = if self.rings.has_begun() {
+            turn_max
         } else {
-            serial.turn_max.max(SERIAL_BEGIN_MAX)
+            turn_max.max(SERIAL_BEGIN_MAX)
         };
-        if serial.done.1.elapsed() < most {
+        if self.done.1.elapsed() < most {
             return Ok(());
         }
         let thread = self.rings.holder();
