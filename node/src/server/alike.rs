@@ -6,6 +6,9 @@ use crate::keys::{ClusterKeys, EpochKeys};
 use crate::options::{Durability, OnFollower, ServedOptions, ServerOptions};
 use crate::planes::PlaneChoice;
 use quorumwire_wire::peer::Setting;
+use sha2::{Digest as _, Sha256};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -62,6 +65,9 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
         ),
     ];
     settings.extend(options.served.iter().flat_map(of_program));
+    if options.served.is_some() {
+        settings.extend(VARIABLES.map(|(name, option)| (option, variable(name))));
+    }
     settings.push((SECOND_GROUP, given(options.second_group.is_some())));
     if begins && !options.join {
         let ids: Vec<String> = options.members.keys().map(ToString::to_string).collect();
@@ -76,16 +82,48 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
     settings.into_iter().map(setting).collect()
 }
 
+/// Variables of the environment of which follows what a program says, and how they are called here.
+const VARIABLES: [(&str, &str); 2] = [("LANG", "environment LANG"), ("TZ", "environment TZ")];
+
+/// The value of one; a checksum of one that is long.
+fn variable(name: &str) -> String {
+    let value = std::env::var_os(name).unwrap_or_default();
+    if value.len() > 64 {
+        return checksum([&*value]);
+    }
+    format!("`{}`", value.to_string_lossy())
+}
+
+/// Of words that may be secret: so short that many others have the same.
+fn checksum<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> String {
+    let mut hasher = Sha256::new();
+    for word in words {
+        hasher.update((word.len() as u64).to_le_bytes());
+        hasher.update(word.as_bytes());
+    }
+    hex::encode(&hasher.finalize()[..4])
+}
+
 /// Programs that are run otherwise say something else, or what is compared of it is something else. How a
 /// program is known follows from the name of its file.
-fn of_program(served: &ServedOptions) -> [(&'static str, String); 6] {
+fn of_program(served: &ServedOptions) -> [(&'static str, String); 8] {
     let file = served.command.first().map(Path::new);
     let name = file.and_then(Path::file_name).unwrap_or_default();
+    let arguments = served.command.iter().skip(1).map(|it| &**it);
+    let commands = served.save_commands.as_ref();
+    let command = |text: Option<&String>| {
+        text.map_or_else(|| "off".to_owned(), |text| checksum([OsStr::new(text)]))
+    };
     let signal = served.save_signal.map(|it| it.to_string());
     [
         ("COMMAND", name.to_string_lossy().into_owned()),
+        (
+            "COMMAND, the checksum of its arguments",
+            checksum(arguments),
+        ),
+        ("snapshot-command", command(commands.map(|it| &it.snapshot))),
+        ("restore-command", command(commands.map(|it| &it.restore))),
         ("save-signal", signal.unwrap_or_else(|| "none".to_owned())),
-        ("snapshot-command", given(served.save_commands.is_some())),
         ("serial", given(served.serial_turn_max.is_some())),
         ("unchecked-output", given(served.unchecked_output)),
         ("allow-outbound", given(served.allow_outbound)),
@@ -125,8 +163,20 @@ mod tests {
             ..ServedOptions::default()
         };
         let of = |served: &ServedOptions| of_program(served).map(|(_, value)| value);
-        let usual = ["redis-server", "15", "off", "off", "off", "off"];
-        assert_eq!(of(&served), usual);
+        let [name, arguments, rest @ ..] = of(&served);
+        assert_eq!(name, "redis-server");
+        assert_eq!(rest, ["off", "off", "15", "off", "off", "off"]);
+        let told = |words: &[&str]| {
+            let mut other = served.clone();
+            other.command.truncate(1);
+            other.command.extend(words.iter().map(Into::into));
+            of(&other)[1].clone()
+        };
+        assert_eq!(told(&["--port", "0"]), arguments);
+        assert_eq!(arguments.len(), 8, "{arguments}");
+        for words in [&["--port", "1"][..], &["--port0"], &["0", "--port"], &[]] {
+            assert_ne!(told(words), arguments, "{words:?}");
+        }
         let other = ServedOptions {
             command: vec!["redis-server-7".into()],
             save_signal: None,
@@ -139,7 +189,9 @@ mod tests {
             serial_turn_max: Some(Duration::from_secs(1)),
             ..served
         };
-        let unusual = ["redis-server-7", "none", "on", "on", "on", "on"];
-        assert_eq!(of(&other), unusual);
+        let [name, _, snapshot, restore, rest @ ..] = of(&other);
+        assert_eq!(name, "redis-server-7");
+        assert!(snapshot == restore && snapshot.len() == 8, "{snapshot}");
+        assert_eq!(rest, ["none", "on", "on", "on"]);
     }
 }

@@ -80,3 +80,23 @@ fn a_port_that_is_published_and_not_opened_is_a_fault() {
         Ok(())
     });
 }
+
+#[test]
+fn replicas_whose_programs_are_told_otherwise_say_so_and_not_what() {
+    run_started(three(&REDIS), |cluster| {
+        wait_for_redis(cluster, &[0, 1, 2])?;
+        cluster.kill(2)?;
+        cluster.plan().serves.extend(["--maxmemory", "123456789"]);
+        cluster.start(2)?;
+        for id in [0, 2] {
+            let option = "option COMMAND, the checksum of its arguments: replica";
+            cluster.wait_for("a difference", || {
+                let faults = cluster.status(id)?.faults;
+                Ok(faults.iter().any(|it| it.contains(option)))
+            })?;
+            let log = cluster.log(id);
+            ensure!(log.contains(option) && !log.contains("123456789"), "{log}");
+        }
+        Ok(())
+    });
+}
