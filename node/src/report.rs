@@ -171,6 +171,12 @@ impl Report {
         self.data_plane.as_ref().map_or("none", |it| &it.name)
     }
 
+    /// Whether a program is served that was not written for it: nothing of the key-value store applies.
+    #[must_use]
+    pub fn serves_program(&self) -> bool {
+        self.counters.contains_key("served_connections_accepted")
+    }
+
     /// The memory limit, in one line for people.
     #[must_use]
     pub fn memory_in_words(&self) -> String {

@@ -331,7 +331,12 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 fn figures(report: &Report, span: Option<&Span<'_>>) -> Figures {
-    let protocols = rates::protocols(span);
+    // What clients say to a program is the program's: nobody here counts its reads and writes.
+    let protocols = if report.serves_program() {
+        Vec::new()
+    } else {
+        rates::protocols(span)
+    };
     let leads = report.role == ReplicaRole::Leader;
     Figures {
         role: report.role.clone(),

@@ -203,7 +203,10 @@ fn list(target: &Target, json: bool) -> anyhow::Result<()> {
     }
     let headings = ["ID", "ROLE", "INCARNATION", "PEER", "MEMCACHED", "HTTP"];
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
-    let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let or_dash = |text: &Option<String>| {
+        let text = text.clone().filter(|text| !text.is_empty());
+        text.unwrap_or_else(|| "-".to_owned())
+    };
     for member in &report.members {
         rows.push(vec![
             member.id.to_string(),

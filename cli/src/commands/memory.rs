@@ -64,6 +64,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let view = gather_with_leader(&arguments.target)?;
     let leader = view.leader().with_context(|| view.why_no_leader())?;
+    anyhow::ensure!(
+        !leader.serves_program(),
+        "there is no limit of memory to be shown: a served program has none here, and may have one of its own"
+    );
     outln!("{}", leader.memory_in_words())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -75,6 +75,13 @@ fn a_port_that_is_published_and_not_opened_is_a_fault() {
         wait_for_redis(cluster, &[0, 1, 2])?;
         let fault = "does not listen at port 9999, which is published";
         wait_for_fault(cluster, 0, fault)?;
+        let are_connected = |count: u64| {
+            let (_, metrics) = page(cluster.http(0), "/metrics")?;
+            Ok(metrics.contains(&format!("quorumwire_connections {count}\n")))
+        };
+        cluster.wait_for("nobody connected", || are_connected(0))?;
+        let _clients = [connect(cluster.redis(0))?, connect(cluster.redis(0))?];
+        cluster.wait_for("both clients", || are_connected(2))?;
         let (_, said) = page(cluster.http(0), "/v1/digest")?;
         ensure!(said.contains("has no digest"), "{said}");
         Ok(())

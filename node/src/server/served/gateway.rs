@@ -272,6 +272,11 @@ impl Clients {
         Ok(())
     }
 
+    /// How many there are, and what they hold in memory.
+    pub fn load(&self) -> (u64, u64) {
+        (self.each.len() as u64, self.held as u64)
+    }
+
     /// Where clients reach the program.
     pub fn served_at(&self) -> Vec<String> {
         let ports = self.ports.values();

@@ -243,6 +243,9 @@ impl Service for Served {
         outputs::report(core, report);
         if let Some(clients) = &core.service.clients {
             report.program = clients.served_at();
+            let (count, bytes) = clients.load();
+            report.connections += count;
+            report.client_buffer_bytes += bytes;
         }
         let waits = core.service.waits.clone();
         report.durations.insert(report::WAIT.to_owned(), waits);
