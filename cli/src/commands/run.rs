@@ -257,8 +257,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             "the environment has what looks like an option and is none"
         );
     }
-    if let Some(warning) = profile.warning {
-        tracing::warn!("{warning}");
+    if profile.has_save_points {
+        tracing::warn!(
+            "save points of Redis are taken back: it cannot save in the background here, and needs not; the log has \
+             all writes"
+        );
     }
     server::run_program(&options, &Http).context("run")?;
     Ok(ExitCode::SUCCESS)

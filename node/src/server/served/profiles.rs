@@ -12,8 +12,8 @@ pub struct Profile {
     pub arguments: Vec<&'static str>,
     /// Likewise, so that it saves itself upon this signal.
     save_arguments: &'static [(Signal, [&'static str; 2])],
-    /// What of its arguments cannot have the effect that the user expects.
-    pub warning: Option<&'static str>,
+    /// Its user wants it to save by itself, which it cannot here.
+    pub has_save_points: bool,
     /// The signal upon which it saves itself in its folder and ends.
     pub save_signal: Option<u8>,
     /// Commands of its clients that each replica answers differently.
@@ -88,10 +88,7 @@ fn of_redis(directives: &[Vec<String>]) -> Profile {
             (Signal::TERM, ["--shutdown-on-sigterm", "save"]),
             (Signal::INT, ["--shutdown-on-sigint", "save"]),
         ],
-        warning: has_points.then_some(
-            "save points of Redis are taken back: it cannot save in the background here, and needs not; the log has \
-             all writes",
-        ),
+        has_save_points: has_points,
         save_signal: Some(number_of(Signal::TERM)),
         unchecked_commands: UNCHECKED_OF_REDIS,
         ..Profile::default()
@@ -245,7 +242,7 @@ mod tests {
         let profile = profile_of(&command);
         let words = profile.arguments_with(profile.save_signal);
         let words = words.map(|it| it.into_string().unwrap()).collect();
-        (words, profile.warning.is_some())
+        (words, profile.has_save_points)
     }
 
     #[test]
