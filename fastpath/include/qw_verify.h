@@ -49,8 +49,11 @@ static inline __attribute__((always_inline)) int qw_payload_fits(const struct qw
 	case QW_KIND_RETRANSMIT:
 	case QW_KIND_HEARTBEAT:
 	case QW_KIND_HEARTBEAT_OK:
-	case QW_KIND_P1A:
+	case QW_KIND_CHECKPOINT:
 		return header->payload_bytes == 0;
+	case QW_KIND_P1A:
+	case QW_KIND_ADMIT:
+		return header->payload_bytes <= QW_ACCEPTORS_MAX * QW_LIFE_BYTES;
 	default:
 		return 0; /* a kind unknown here */
 	}

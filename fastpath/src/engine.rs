@@ -548,7 +548,9 @@ impl<P: RegisterStore> Engine<P> {
                 | Kind::P1a
                 | Kind::P1b
                 | Kind::P2a
-                | Kind::P2b,
+                | Kind::P2b
+                | Kind::Admit
+                | Kind::Checkpoint,
             )
             | None => outcome.header.previous_term,
         };

@@ -86,7 +86,9 @@ impl Signing {
                 | Kind::P1a
                 | Kind::P1b
                 | Kind::P2a
-                | Kind::P2b,
+                | Kind::P2b
+                | Kind::Admit
+                | Kind::Checkpoint,
             )
             | None => return Ok((header, payload)),
         };
@@ -131,7 +133,9 @@ fn is_clients(kind: Kind) -> bool {
         | Kind::P1a
         | Kind::P1b
         | Kind::P2a
-        | Kind::P2b => false,
+        | Kind::P2b
+        | Kind::Admit
+        | Kind::Checkpoint => false,
     }
 }
 

@@ -10,6 +10,10 @@
 #define QW_HEADER_BYTES 72
 #define QW_TAG_OFFSET 64
 #define QW_REASON_COUNT 26
+/* Paxos: most acceptors of a deployment. */
+#define QW_ACCEPTORS_MAX 7
+/* Paxos: bytes of one acceptor's life in a configuration. */
+#define QW_LIFE_BYTES 8
 /* FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped),
  * then a port of 16 bits. The payload's checksum does not cover them. */
 #define QW_ORIGIN_BYTES 18
@@ -37,7 +41,8 @@ enum qw_kind {
 	QW_KIND_APPEND_OK = 3,
 	/* Follower to leader: send again from here on. */
 	QW_KIND_RETRANSMIT = 4,
-	/* Leader to followers: it lives; its last index and commit index. */
+	/* Leader to followers: it lives; its last index and commit index. Paxos: coordinator's
+	 * host to the others' and to learners. */
 	QW_KIND_HEARTBEAT = 5,
 	/* Follower to leader: heard the round in `sequence`; also says what append_ok says. */
 	QW_KIND_HEARTBEAT_OK = 6,
@@ -47,14 +52,22 @@ enum qw_kind {
 	QW_KIND_FORWARD = 8,
 	/* Paxos. Proposer to coordinator: a value to be decided. */
 	QW_KIND_SUBMIT = 9,
-	/* Paxos. Coordinator to acceptors: promise this round, and say what was voted. */
+	/* Paxos. Coordinator to acceptors: promise this round, and say what was voted. Of all
+	 * instances: the payload is the configuration. */
 	QW_KIND_P1A = 10,
-	/* Paxos. Acceptor to coordinator: promised; the payload is the value of its vote. */
+	/* Paxos. Acceptor to coordinator: promised; the payload is the value of its vote.
+	 * Refused: the payload is the acceptor's configuration, if that is another one. */
 	QW_KIND_P1B = 11,
 	/* Paxos. Coordinator to acceptors: vote for this value. */
 	QW_KIND_P2A = 12,
 	/* Paxos. Acceptor to learners and coordinator: its vote. */
 	QW_KIND_P2B = 13,
+	/* Paxos. Coordinator's host to that of an acceptor that lost its memory: it is one
+	 * again. */
+	QW_KIND_ADMIT = 14,
+	/* Paxos. Learner to the hosts of coordinators and acceptors: how far it has what was
+	 * decided. */
+	QW_KIND_CHECKPOINT = 15,
 };
 
 enum qw_flag {
@@ -187,8 +200,9 @@ struct qw_header {
 	__u8 version;
 	/* What the packet says, see [kinds]. */
 	__u8 kind;
-	/* Slot of the sending replica in the grant, 0 to 6; 255 from a client. P1A, P2A: whose
-	 * round it is. P1B, P2B: the acceptor. */
+	/* Slot of the sending replica in the grant, 0 to 6; 255 from a client. P1A, P2A, ADMIT:
+	 * whose round it is. P1B, P2B: the acceptor. CHECKPOINT: the learner. Paxos' HEARTBEAT:
+	 * the coordinator. */
 	__u8 sender;
 	/* See [flags]. */
 	__u8 flags;
@@ -204,18 +218,20 @@ struct qw_header {
 	__u64 term;
 	/* APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT:
 	 * first one missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown.
-	 * Paxos: the instance; P1A, P1B: 0 is all of them. */
+	 * Paxos: the instance; P1A, P1B: 0 is all of them. CHECKPOINT: everything up to this
+	 * instance is kept. Paxos' HEARTBEAT: the last instance given to a value. */
 	__u64 index;
 	/* APPEND: term of the entry before. ANSWER that is refused: the number of the reason
 	 * (README.md). P1B, P2B: the round of the acceptor's vote for this instance; of all: the
-	 * acceptor is no member up to this instance; refused: the round that is. Zero otherwise. */
+	 * acceptor is no member up to this instance; refused: the round that is. ADMIT: the
+	 * acceptor is no member up to this instance. Zero otherwise. */
 	__u64 previous_term;
 	/* Highest index the sender knows to be committed. Paxos: the configuration; 0 in a
 	 * SUBMIT. */
 	__u64 commit_index;
 	/* Client session of the command; 0: none, then it may be applied twice if sent twice.
 	 * Paxos: of the value; 0: a no-op. P1A: a number that its coordinator drew for this
-	 * round. P1B of all: instances up to this one are forgotten. */
+	 * round. P1B of all, ADMIT: instances up to this one are forgotten. */
 	__u64 session;
 	/* Number of the command in its session. Between replicas, except in APPEND: the
 	 * heartbeat round. Paxos: of the value in its session. P1B of all: the highest instance

@@ -76,7 +76,9 @@ impl Engine<Memory> {
                     | Kind::P1a
                     | Kind::P1b
                     | Kind::P2a
-                    | Kind::P2b,
+                    | Kind::P2b
+                    | Kind::Admit
+                    | Kind::Checkpoint,
                 )
                 | None => None,
             };
@@ -271,7 +273,9 @@ impl<P: RegisterStore> Engine<P> {
                 | Kind::P1a
                 | Kind::P1b
                 | Kind::P2a
-                | Kind::P2b,
+                | Kind::P2b
+                | Kind::Admit
+                | Kind::Checkpoint,
             )
             | None => {}
         }

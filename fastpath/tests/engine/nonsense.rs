@@ -43,9 +43,12 @@ fn packet(random: &mut ChaCha8Rng, network: &Network, slot: usize) -> Vec<u8> {
         | Kind::P2a
         | Kind::P2b => vec![1; random.random_range(0..=1376)],
         Kind::Forward => vec![1; random.random_range(18..=1376)],
-        Kind::AppendOk | Kind::Retransmit | Kind::Heartbeat | Kind::HeartbeatOk | Kind::P1a => {
-            Vec::new()
-        }
+        Kind::P1a | Kind::Admit => vec![1; random.random_range(0..=56)],
+        Kind::AppendOk
+        | Kind::Retransmit
+        | Kind::Heartbeat
+        | Kind::HeartbeatOk
+        | Kind::Checkpoint => Vec::new(),
     };
     let command = if kind == Kind::Forward {
         &payload[18..]

@@ -54,7 +54,9 @@ fn pair_of(keys: &Keys, kind: Kind) -> KeyPair {
         | Kind::P1a
         | Kind::P1b
         | Kind::P2a
-        | Kind::P2b => keys.cluster,
+        | Kind::P2b
+        | Kind::Admit
+        | Kind::Checkpoint => keys.cluster,
     }
 }
 
@@ -70,7 +72,9 @@ fn other_pair_of(keys: &Keys, kind: Kind) -> KeyPair {
         | Kind::P1a
         | Kind::P1b
         | Kind::P2a
-        | Kind::P2b => keys.clients,
+        | Kind::P2b
+        | Kind::Admit
+        | Kind::Checkpoint => keys.clients,
     }
 }
 
@@ -204,7 +208,7 @@ fn fields_that_no_sender_makes_are_refused() {
             PacketReason::Version,
         ),
         (Header { kind: 0, ..append }, PacketReason::Malformed),
-        (Header { kind: 14, ..append }, PacketReason::Malformed),
+        (Header { kind: 16, ..append }, PacketReason::Malformed),
         (
             Header {
                 flags: 0x40,
@@ -265,6 +269,27 @@ fn fields_that_no_sender_makes_are_refused() {
             Header {
                 payload_bytes: 1,
                 ..plain(Kind::HeartbeatOk)
+            },
+            PacketReason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: 1,
+                ..plain(Kind::Checkpoint)
+            },
+            PacketReason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: 57,
+                ..plain(Kind::P1a)
+            },
+            PacketReason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: 57,
+                ..plain(Kind::Admit)
             },
             PacketReason::Malformed,
         ),

@@ -8,6 +8,10 @@ pub const VERSION: u8 = 1;
 pub const HEADER_BYTES: usize = 72;
 /// Bytes before the header's tag.
 pub const TAG_OFFSET: usize = 64;
+/// Paxos: most acceptors of a deployment.
+pub const ACCEPTORS_MAX: usize = 7;
+/// Paxos: bytes of one acceptor's life in a configuration.
+pub const LIFE_BYTES: usize = 8;
 /// FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped),
 /// then a port of 16 bits. The payload's checksum does not cover them.
 pub const ORIGIN_BYTES: usize = 18;
@@ -78,7 +82,8 @@ pub enum Kind {
     AppendOk = 3,
     /// Follower to leader: send again from here on.
     Retransmit = 4,
-    /// Leader to followers: it lives; its last index and commit index.
+    /// Leader to followers: it lives; its last index and commit index. Paxos: coordinator's host to
+    /// the others' and to learners.
     Heartbeat = 5,
     /// Follower to leader: heard the round in `sequence`; also says what append_ok says.
     HeartbeatOk = 6,
@@ -88,19 +93,25 @@ pub enum Kind {
     Forward = 8,
     /// Paxos. Proposer to coordinator: a value to be decided.
     Submit = 9,
-    /// Paxos. Coordinator to acceptors: promise this round, and say what was voted.
+    /// Paxos. Coordinator to acceptors: promise this round, and say what was voted. Of all
+    /// instances: the payload is the configuration.
     P1a = 10,
-    /// Paxos. Acceptor to coordinator: promised; the payload is the value of its vote.
+    /// Paxos. Acceptor to coordinator: promised; the payload is the value of its vote. Refused: the
+    /// payload is the acceptor's configuration, if that is another one.
     P1b = 11,
     /// Paxos. Coordinator to acceptors: vote for this value.
     P2a = 12,
     /// Paxos. Acceptor to learners and coordinator: its vote.
     P2b = 13,
+    /// Paxos. Coordinator's host to that of an acceptor that lost its memory: it is one again.
+    Admit = 14,
+    /// Paxos. Learner to the hosts of coordinators and acceptors: how far it has what was decided.
+    Checkpoint = 15,
 }
 
 impl Kind {
     /// All of them, ascending.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Request,
         Self::Append,
         Self::AppendOk,
@@ -114,6 +125,8 @@ impl Kind {
         Self::P1b,
         Self::P2a,
         Self::P2b,
+        Self::Admit,
+        Self::Checkpoint,
     ];
 
     /// The one with this number; `None` if there is none.
@@ -133,6 +146,8 @@ impl Kind {
             11 => Some(Self::P1b),
             12 => Some(Self::P2a),
             13 => Some(Self::P2b),
+            14 => Some(Self::Admit),
+            15 => Some(Self::Checkpoint),
             _ => None,
         }
     }
@@ -154,6 +169,8 @@ impl Kind {
             Self::P1b => "p1b",
             Self::P2a => "p2a",
             Self::P2b => "p2b",
+            Self::Admit => "admit",
+            Self::Checkpoint => "checkpoint",
         }
     }
 }
@@ -410,8 +427,9 @@ pub struct Header {
     pub version: u8,
     /// What the packet says, see [kinds].
     pub kind: u8,
-    /// Slot of the sending replica in the grant, 0 to 6; 255 from a client. P1A, P2A: whose round
-    /// it is. P1B, P2B: the acceptor.
+    /// Slot of the sending replica in the grant, 0 to 6; 255 from a client. P1A, P2A, ADMIT: whose
+    /// round it is. P1B, P2B: the acceptor. CHECKPOINT: the learner. Paxos' HEARTBEAT: the
+    /// coordinator.
     pub sender: u8,
     /// See [flags].
     pub flags: u8,
@@ -426,17 +444,19 @@ pub struct Header {
     pub term: u64,
     /// APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT: first one
     /// missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown. Paxos: the
-    /// instance; P1A, P1B: 0 is all of them.
+    /// instance; P1A, P1B: 0 is all of them. CHECKPOINT: everything up to this instance is kept.
+    /// Paxos' HEARTBEAT: the last instance given to a value.
     pub index: u64,
     /// APPEND: term of the entry before. ANSWER that is refused: the number of the reason
     /// (README.md). P1B, P2B: the round of the acceptor's vote for this instance; of all: the
-    /// acceptor is no member up to this instance; refused: the round that is. Zero otherwise.
+    /// acceptor is no member up to this instance; refused: the round that is. ADMIT: the acceptor
+    /// is no member up to this instance. Zero otherwise.
     pub previous_term: u64,
     /// Highest index the sender knows to be committed. Paxos: the configuration; 0 in a SUBMIT.
     pub commit_index: u64,
     /// Client session of the command; 0: none, then it may be applied twice if sent twice. Paxos:
     /// of the value; 0: a no-op. P1A: a number that its coordinator drew for this round. P1B of
-    /// all: instances up to this one are forgotten.
+    /// all, ADMIT: instances up to this one are forgotten.
     pub session: u64,
     /// Number of the command in its session. Between replicas, except in APPEND: the heartbeat
     /// round. Paxos: of the value in its session. P1B of all: the highest instance voted for. P1B,

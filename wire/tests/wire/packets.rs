@@ -6,6 +6,8 @@ use quorumwire_wire::packet::{
 };
 
 const SESSION: u64 = 0x0123_4567_89ab_cdef;
+/// Stands for the lives 0, 0x1c0de and 0.
+const CONFIGURATION: u64 = 0xadea_4782_f2ad_777b;
 
 /// What every vector has in common.
 fn plain(kind: Kind, sender: u8, flags: u8) -> Header {
@@ -163,6 +165,7 @@ fn of_paxos() -> Vec<(&'static str, Header, Vec<u8>)> {
         ..plain(kind, sender, flags)
     };
     let ask = Header {
+        commit_index: CONFIGURATION,
         session: 0x2122_2324_2526_2728,
         ..of_round(Kind::P1a, 2, FLAG_EPOCH)
     };
@@ -198,10 +201,42 @@ fn of_paxos() -> Vec<(&'static str, Header, Vec<u8>)> {
         sequence: 10,
         ..vote
     };
+    let other = Header {
+        term: 0x201,
+        previous_term: 0x302,
+        commit_index: CONFIGURATION,
+        sequence: 10,
+        ..of_round(Kind::P1b, 0, FLAG_REFUSED)
+    };
+    let beat = Header {
+        index: 101,
+        commit_index: CONFIGURATION,
+        ..of_round(Kind::Heartbeat, 2, 0)
+    };
+    let admit = Header {
+        index: 0,
+        kind: Kind::Admit as u8,
+        previous_term: 100,
+        session: 10,
+        ..beat
+    };
+    let checkpoint = Header {
+        kind: Kind::Checkpoint as u8,
+        sender: 1,
+        term: 0,
+        index: 90,
+        sequence: 101,
+        ..beat
+    };
     let value = || b"hello".to_vec();
+    let configuration = || [0, 0x1_c0de, 0_u64].map(u64::to_be_bytes).concat();
     vec![
         ("submit", submit, value()),
-        ("p1a", ask, vec![]),
+        ("p1a", ask, configuration()),
+        ("p1b_other", other, configuration()),
+        ("heartbeat_paxos", beat, vec![]),
+        ("admit", admit, configuration()),
+        ("checkpoint", checkpoint, vec![]),
         ("p1b_of_all", promise_all, vec![]),
         ("p1b", promise, value()),
         ("p2a", propose, value()),
@@ -252,7 +287,7 @@ fn numbers_and_names_go_both_ways() {
     for (place, reason) in PacketReason::ALL.into_iter().enumerate() {
         assert_eq!(reason as usize, place);
     }
-    assert_eq!((Kind::ALL.len(), Role::ALL.len()), (13, 3));
+    assert_eq!((Kind::ALL.len(), Role::ALL.len()), (15, 3));
     assert_eq!(Kind::AppendOk.name(), "append_ok");
     assert_eq!(PacketReason::BeforeStart.name(), "before_start");
 }
