@@ -17,6 +17,7 @@ pub mod network;
 pub mod open_files;
 pub mod plan;
 pub mod process;
+pub mod recording;
 pub mod redis_client;
 pub mod served;
 pub mod served_process;
@@ -25,6 +26,7 @@ pub mod status;
 pub mod switches;
 pub mod terminal;
 pub mod tls;
+pub mod tshark;
 pub mod usage;
 pub mod workload;
 

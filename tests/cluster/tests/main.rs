@@ -10,6 +10,7 @@ mod client_certificates;
 mod client_examples;
 mod dashboard;
 mod disks;
+mod dissector;
 mod expiry;
 mod fast_terms;
 mod handshake_floods;

@@ -3,6 +3,7 @@
 mod c;
 mod checks;
 mod comment;
+mod lua;
 mod messages;
 mod names;
 mod rust;
@@ -50,7 +51,8 @@ fn main() -> Result<()> {
     if check {
         return compare(&root, &files);
     }
-    for made in files {
+    // What is as it should be keeps its time: else all that is made from it would be compiled anew.
+    for made in files.into_iter().filter(|made| is_stale(&root, made)) {
         let target = root.join(made.path);
         if let Some(folder) = target.parent() {
             fs::create_dir_all(folder)?;
@@ -92,6 +94,14 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
             path: "wire/generated/qw_wire.h",
             from: FORMAT,
             text: c::generate(&schema),
+        },
+        Made {
+            path: "wire/generated/quorumwire.lua",
+            from: FORMAT,
+            text: lua::generate(
+                &schema,
+                &messages::bodies(wire, "peer.proto", "PeerMessage")?,
+            ),
         },
         Made {
             path: "fastpath/include/qw_checks.h",
@@ -155,11 +165,15 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
 fn compare(root: &Path, files: &[Made]) -> Result<()> {
     let stale: Vec<String> = files
         .iter()
-        .filter(|made| fs::read_to_string(root.join(made.path)).ok().as_ref() != Some(&made.text))
+        .filter(|made| is_stale(root, made))
         .map(|made| format!("{} is not what {} generates", made.path, made.from))
         .collect();
     if !stale.is_empty() {
         bail!("{}: run `make generate`", stale.join("; "));
     }
     Ok(())
+}
+
+fn is_stale(root: &Path, made: &Made) -> bool {
+    fs::read_to_string(root.join(made.path)).ok().as_ref() != Some(&made.text)
 }
