@@ -4,6 +4,7 @@ use quorumwire_fastpath::paxos_step;
 use quorumwire_paxos::{
     Decided, Heard, Ignored, Learner, LearnerOptions, Recovery, RecoveryOptions, round_above,
 };
+use quorumwire_seed::seed;
 use quorumwire_wire::packet::{
     ACTION_FANOUT, ACTION_REPLY, ACTION_STORE, ACTION_VOTE, Header, Kind, MAGIC, PaxosRegisters,
     PaxosRole, PaxosSlot, SENDER_CLIENT, VERSION,
@@ -21,15 +22,6 @@ const COORDINATOR: u8 = 1;
 /// Learners propose in rounds of these owners, so that nobody else does.
 const FIRST_LEARNER: u8 = 10;
 const VALUES: u64 = 40;
-
-fn seed() -> u64 {
-    let seed = match std::env::var("QUORUMWIRE_SEED") {
-        Ok(text) => text.parse().expect("QUORUMWIRE_SEED is a number"),
-        Err(_) => getrandom::u64().expect("the system's random source"),
-    };
-    println!("QUORUMWIRE_SEED={seed}");
-    seed
-}
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum To {

@@ -264,11 +264,7 @@ pub struct BadNetwork {
 impl BadNetwork {
     /// Runs until the test's process ends. `QUORUMWIRE_SEED` makes it choose as it did before.
     pub fn start(plane: SocketAddr, lost_percent: u64, twice_percent: u64) -> Self {
-        let seed = match std::env::var("QUORUMWIRE_SEED") {
-            Ok(text) => text.parse().expect("QUORUMWIRE_SEED is a number"),
-            Err(_) => getrandom::u64().unwrap(),
-        };
-        println!("QUORUMWIRE_SEED={seed}");
+        let seed = quorumwire_seed::seed();
         let to_client = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = to_client.local_addr().unwrap();
         let to_plane = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -3,6 +3,7 @@
 use crate::network::{GROUP, HostEvent, InFlight, Network, address, grant, keys};
 use quorumwire_fastpath::{TagKey, tag};
 use quorumwire_interfaces::{Grant, Index, Term};
+use quorumwire_seed::seed;
 use quorumwire_wire::packet::{Header, Kind, MAGIC, PacketReason, VERSION};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,15 +11,6 @@ use std::collections::BTreeMap;
 
 const RUNS: u64 = 500;
 const STEPS: usize = 400;
-
-fn seed() -> u64 {
-    let seed = match std::env::var("QUORUMWIRE_SEED") {
-        Ok(text) => text.parse().expect("QUORUMWIRE_SEED is a number"),
-        Err(_) => getrandom::u64().expect("the system has randomness"),
-    };
-    println!("QUORUMWIRE_SEED={seed}");
-    seed
-}
 
 fn near(random: &mut ChaCha8Rng, number: u64) -> u64 {
     match random.random_range(0..12) {

@@ -1,6 +1,7 @@
 //! Large numbers, up to the largest there are: the C against the model.
 use crate::cases::{Call, State, compare};
 use quorumwire_fastpath::paxos_sound;
+use quorumwire_seed::seed;
 use quorumwire_wire::packet::{
     ACTION_FANOUT, ACTION_REPLY, ACTION_STORE, ACTION_TO_SOFTWARE, Header, Kind, PaxosRegisters,
     PaxosRole, PaxosSlot, VERSION,
@@ -9,15 +10,6 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 const CASES: u32 = 400_000;
-
-fn seed() -> u64 {
-    let seed = match std::env::var("QUORUMWIRE_SEED") {
-        Ok(text) => text.parse().expect("QUORUMWIRE_SEED is a number"),
-        Err(_) => getrandom::u64().expect("the system's random source"),
-    };
-    println!("QUORUMWIRE_SEED={seed}");
-    seed
-}
 
 /// A number near another one.
 fn near(random: &mut ChaCha8Rng, number: u64) -> u64 {

@@ -2,6 +2,7 @@
 use crate::cases::{Call, compare};
 use crate::model::counted;
 use quorumwire_fastpath::registers_sound;
+use quorumwire_seed::seed;
 use quorumwire_wire::packet::{
     ACTION_STORE, ACTION_TO_SOFTWARE, Header, Kind, Registers, Role, VERSION,
 };
@@ -9,15 +10,6 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 const CASES: u32 = 400_000;
-
-fn seed() -> u64 {
-    let seed = match std::env::var("QUORUMWIRE_SEED") {
-        Ok(text) => text.parse().expect("QUORUMWIRE_SEED is a number"),
-        Err(_) => getrandom::u64().expect("the system's random source"),
-    };
-    println!("QUORUMWIRE_SEED={seed}");
-    seed
-}
 
 /// A number from one to the other, often near one of them.
 fn between(random: &mut ChaCha8Rng, low: u64, high: u64) -> u64 {

@@ -540,12 +540,7 @@ fn the_snapshot_before_this_version_is_read() {
 /// Many clients that send again and out of order, against a model that remembers every command.
 #[test]
 fn whatever_is_sent_again_runs_once() {
-    let seed = std::env::var("QUORUMWIRE_SEED").map_or_else(
-        |_| rand::random(),
-        |text| text.parse().expect("QUORUMWIRE_SEED is a number"),
-    );
-    println!("to run this again: QUORUMWIRE_SEED={seed}");
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut random = ChaCha8Rng::seed_from_u64(quorumwire_seed::seed());
     let mut bench = Bench::new();
     let mut ran: BTreeMap<(u64, u64), Vec<u8>> = BTreeMap::new();
     let mut highest: BTreeMap<u64, u64> = BTreeMap::new();

@@ -1,8 +1,9 @@
 //! Power is cut, or the process killed, at any change to the disk: is everything there that had been
 //! reported durable, and is a torn end never taken for damage?
-use crate::world::{Model, body, entry, hard_state, head, rng, seed, settings, steps};
+use crate::world::{Model, body, entry, hard_state, head, rng, settings, steps};
 use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{Index, Term};
+use quorumwire_seed::seed;
 use quorumwire_storage::{
     Disk, FaultyDisk, LogJob, MemoryDisk, OpenFolder, Ready, Snapshots, Wal, WalError, open,
 };

@@ -1,7 +1,8 @@
 //! Snapshots: written, read, sent piece by piece, received, checked.
-use crate::world::{GROUP, body, entry, head, open_ready, rng, seed, settings};
+use crate::world::{GROUP, body, entry, head, open_ready, rng, settings};
 use bytes::Bytes;
 use quorumwire_interfaces::{GroupId, Index, Lineage, Term};
+use quorumwire_seed::seed;
 use quorumwire_storage::{
     Disk, FaultyDisk, LogJob, MemoryDisk, OpenFolder, Part, SnapshotError, Snapshots, open_watched,
 };

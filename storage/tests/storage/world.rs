@@ -32,16 +32,6 @@ pub fn settings() -> Settings {
     }
 }
 
-/// The seed of a random test: from the environment, or fresh; printed either way.
-pub fn seed() -> u64 {
-    let seed = match std::env::var("QUORUMWIRE_SEED") {
-        Ok(text) => text.parse().expect("QUORUMWIRE_SEED is a number"),
-        Err(_) => getrandom::u64().expect("the system has randomness"),
-    };
-    println!("QUORUMWIRE_SEED={seed}");
-    seed
-}
-
 pub fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }

@@ -11,12 +11,7 @@ impl Dice {
     /// By the environment's `QUORUMWIRE_SEED`, or a seed that differs from run to run; printed.
     #[must_use]
     pub fn new() -> Self {
-        let seed = std::env::var("QUORUMWIRE_SEED").map_or_else(
-            |_| getrandom::u64().expect("the system has randomness"),
-            |text| text.parse().expect("QUORUMWIRE_SEED is a number"),
-        );
-        println!("QUORUMWIRE_SEED={seed}");
-        Self(seed)
+        Self(quorumwire_seed::seed())
     }
 
     /// 0 to below `end`.

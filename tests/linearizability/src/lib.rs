@@ -8,8 +8,8 @@ mod register;
 mod search;
 #[cfg(test)]
 mod search_test;
-pub mod seed;
 
+pub use quorumwire_seed as seed;
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -2,6 +2,7 @@
 //! checksum is wrong is ever taken.
 use crate::vectors::all;
 use bytes::Bytes;
+use quorumwire_seed::seed;
 use quorumwire_wire::prost::Message;
 use quorumwire_wire::{
     FrameHeader, Membership, RECORD_HEADER_BYTES, Record, SnapshotHead, SnapshotReader, peer,
@@ -29,12 +30,7 @@ const OUTCOMES: [&str; 9] = [
 
 #[test]
 fn wrong_bytes_are_never_taken_for_right_ones() {
-    let seed: u64 = match std::env::var("QUORUMWIRE_SEED") {
-        Ok(text) => text.parse().expect("QUORUMWIRE_SEED is a number"),
-        Err(_) => getrandom::u64().expect("the system has randomness"),
-    };
-    println!("QUORUMWIRE_SEED={seed}");
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut rng = ChaCha8Rng::seed_from_u64(seed());
     let mut outcomes = BTreeMap::new();
     for ((file, name), bytes) in all() {
         for _ in 0..ROUNDS_PER_VECTOR {

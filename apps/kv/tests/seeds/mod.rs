@@ -1,22 +1,13 @@
 //! Where a random test's randomness comes from: a printed seed that can be given again.
 use std::collections::BTreeMap;
-use std::env;
-use std::hash::{BuildHasher, RandomState};
 
+use quorumwire_seed::seed;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Gives the seed again that a failed run has printed.
-const VARIABLE: &str = "QUORUMWIRE_SEED";
-
 /// A generator from a new seed, or from the one in the environment; prints it.
 pub fn generator() -> ChaCha8Rng {
-    let seed = env::var(VARIABLE).map_or_else(
-        |_| RandomState::new().hash_one(std::process::id()),
-        |text| text.parse().expect("the seed is a number from 0 to 2^64-1"),
-    );
-    println!("to run this again: {VARIABLE}={seed}");
-    ChaCha8Rng::seed_from_u64(seed)
+    ChaCha8Rng::seed_from_u64(seed())
 }
 
 /// Counts what a random run reached.
