@@ -1,6 +1,5 @@
 //! One case: what a role knows and what happens to it; how it is run on the C, and what must hold after it
 //! whatever the model says.
-use crate::model;
 use quorumwire_fastpath as fastpath;
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{
@@ -33,22 +32,6 @@ pub fn run(before: &State, call: &Call) -> (State, Outcome) {
         },
     };
     (after, outcome)
-}
-
-/// Compares the C with the model and with the invariants; what differs, or the C's outcome.
-pub fn compare(before: &State, call: &Call) -> Result<Outcome, String> {
-    let (after, outcome) = run(before, call);
-    let (model_after, model_outcome) = model::run(before, call);
-    if after != model_after {
-        return Err(format!("state: C {after:?}, model {model_after:?}"));
-    }
-    if outcome != model_outcome {
-        return Err(format!("outcome: C {outcome:?}, model {model_outcome:?}"));
-    }
-    match broken_invariant(before, call, &after, &outcome) {
-        Some(rule) => Err(rule.to_owned()),
-        None => Ok(outcome),
-    }
 }
 
 /// The round promised for an instance.

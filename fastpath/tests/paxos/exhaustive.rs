@@ -1,24 +1,50 @@
 //! Every small state and packet: the C against the model and the invariants, each outcome counted.
-use crate::cases::{Call, State, compare};
-use crate::states::each_case;
+use crate::cases::{self, Call, State};
+use crate::walk::{Reached, Visit, Walked, walk};
+use crate::{model, states};
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{Kind, PaxosRole};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// How often each outcome came: role, what happened, reason, actions.
-type Reached = BTreeMap<(&'static str, &'static str, &'static str, u32), u64>;
+/// The step of the Paxos roles.
+pub struct Roles;
 
-fn note(reached: &mut Reached, state: &State, call: &Call, outcome: &Outcome) {
-    let role = PaxosRole::from_byte(state.registers.role).map_or("off", PaxosRole::name);
-    let call = match call {
-        Call::Step(header) if header.kind == Kind::P1a as u8 && header.index == 0 => "p1a of all",
-        Call::Step(header) => Kind::from_byte(header.kind).map_or("unknown", Kind::name),
-        Call::Trim(_) => "trim",
-    };
-    *reached
-        .entry((role, call, outcome.reason().name(), outcome.actions))
-        .or_default() += 1;
+impl Walked for Roles {
+    type State = State;
+    type Call = Call;
+
+    fn each_case(visit: Visit<'_, State, Call>) -> ControlFlow<()> {
+        states::each_case(visit)
+    }
+
+    fn run(before: &State, call: &Call) -> (State, Outcome) {
+        cases::run(before, call)
+    }
+
+    fn model(before: &State, call: &Call) -> (State, Outcome) {
+        model::run(before, call)
+    }
+
+    fn broken_invariant(
+        before: &State,
+        call: &Call,
+        after: &State,
+        outcome: &Outcome,
+    ) -> Option<&'static str> {
+        cases::broken_invariant(before, call, after, outcome)
+    }
+
+    fn name(state: &State, call: &Call) -> (&'static str, &'static str) {
+        let role = PaxosRole::from_byte(state.registers.role).map_or("off", PaxosRole::name);
+        let call = match call {
+            Call::Step(header) if header.kind == Kind::P1a as u8 && header.index == 0 => {
+                "p1a of all"
+            }
+            Call::Step(header) => Kind::from_byte(header.kind).map_or("unknown", Kind::name),
+            Call::Trim(_) => "trim",
+        };
+        (role, call)
+    }
 }
 
 /// Actions as numbers, to be compared with the schema by reading.
@@ -30,7 +56,7 @@ const HOLD: u32 = 128;
 const VOTE: u32 = 256;
 
 /// What must have been reached at least once.
-const EXPECTED: [(&str, &str, &str, u32); 51] = [
+const EXPECTED: [Reached; 51] = [
     ("off", "submit", "off", SOFTWARE),
     ("off", "p1a", "off", SOFTWARE),
     ("off", "p2a", "off", SOFTWARE),
@@ -86,26 +112,5 @@ const EXPECTED: [(&str, &str, &str, u32); 51] = [
 
 #[test]
 fn every_small_state_and_packet_is_as_the_model_says() {
-    let mut reached = Reached::new();
-    let mut cases = 0_u64;
-    let ended = each_case(&mut |state, call| {
-        match compare(state, call) {
-            Ok(outcome) => note(&mut reached, state, call, &outcome),
-            Err(difference) => panic!("{difference}\nfrom {state:?}\nby {call:?}"),
-        }
-        cases += 1;
-        ControlFlow::Continue(())
-    });
-    assert_eq!(ended, ControlFlow::Continue(()));
-    println!("{cases} cases, {} outcomes", reached.len());
-    for (outcome, times) in &reached {
-        println!("{outcome:?} {times}");
-    }
-    for expected in EXPECTED {
-        assert!(
-            reached.contains_key(&expected),
-            "never reached: {expected:?}"
-        );
-    }
-    assert!(cases > 1_000_000, "only {cases} cases");
+    walk::<Roles>(&EXPECTED, 1_000_000);
 }

@@ -8,3 +8,5 @@ mod mutants;
 mod random;
 mod sound;
 mod states;
+#[path = "../walk/mod.rs"]
+mod walk;

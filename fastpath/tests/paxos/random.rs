@@ -1,5 +1,7 @@
 //! Large numbers, up to the largest there are: the C against the model.
-use crate::cases::{Call, State, compare};
+use crate::cases::{Call, State};
+use crate::exhaustive::Roles;
+use crate::walk::compare;
 use quorumwire_fastpath::paxos_sound;
 use quorumwire_seed::seed;
 use quorumwire_wire::packet::{
@@ -137,7 +139,7 @@ fn large_numbers_are_as_the_model_says() {
             0 => Call::Trim(near(&mut random, state.registers.trimmed)),
             _ => Call::Step(header(&mut random, &state)),
         };
-        match compare(&state, &call) {
+        match compare::<Roles>(&state, &call) {
             Ok(_) if matches!(call, Call::Trim(_)) => {}
             Ok(outcome) if outcome.has(ACTION_STORE) => voted += 1,
             Ok(outcome) if outcome.has(ACTION_FANOUT) => proposed += 1,

@@ -1,5 +1,6 @@
 //! All small registers and slots, and everything small that can happen to them, without a seed.
 use crate::cases::{Call, State};
+use crate::walk::{Visit, visit_all, visit_states};
 use quorumwire_wire::packet::{
     FLAG_BLIND, FLAG_BUNDLE, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header, Kind,
     MAGIC, PAYLOAD_BYTES_MAX, PaxosRegisters, PaxosRole, PaxosSlot, VERSION,
@@ -13,30 +14,13 @@ const ROUNDS: [u64; 3] = [0x101, 0x102, 0x201];
 /// What coordinators drew.
 const DRAWN: [u64; 2] = [51, 52];
 
-/// Sees one case; breaks off to end the walk.
-pub type Visit<'a> = &'a mut dyn FnMut(&State, &Call) -> ControlFlow<()>;
-
 /// All cases.
-pub fn each_case(visit: Visit<'_>) -> ControlFlow<()> {
+pub fn each_case(visit: Visit<'_, State, Call>) -> ControlFlow<()> {
     let rare = oddities();
-    for state in off() {
-        visit_all(&state, &rare, visit)?;
+    for state in off().iter().chain(&coordinators()) {
+        visit_all(state, &rare, visit)?;
     }
-    for state in coordinators() {
-        visit_all(&state, &rare, visit)?;
-    }
-    let calls = acceptor_calls();
-    for (place, state) in acceptors().iter().enumerate() {
-        visit_all(state, &calls, visit)?;
-        if place.is_multiple_of(64) {
-            visit_all(state, &rare, visit)?;
-        }
-    }
-    ControlFlow::Continue(())
-}
-
-fn visit_all(state: &State, calls: &[Call], visit: Visit<'_>) -> ControlFlow<()> {
-    calls.iter().try_for_each(|call| visit(state, call))
+    visit_states(&acceptors(), &acceptor_calls(), (&rare, 64), visit)
 }
 
 fn registers(role: u8, trimmed: u64) -> PaxosRegisters {

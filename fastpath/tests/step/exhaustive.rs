@@ -1,31 +1,50 @@
 //! Every small state and packet: the C against the model and the invariants, each outcome counted.
-use crate::cases::{Call, compare};
-use crate::states::each_case;
+use crate::cases::{self, Call};
+use crate::walk::{Reached, Visit, Walked, walk};
+use crate::{model, states};
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{Kind, PacketReason, Registers, Role};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// How often each outcome came: role, what happened, reason, actions.
-type Reached = BTreeMap<(&'static str, &'static str, &'static str, u32), u64>;
+/// A replica's step.
+pub struct Replicas;
 
-fn name(registers: &Registers, call: &Call) -> (&'static str, &'static str) {
-    let role = Role::from_byte(registers.role).map_or("off", Role::name);
-    let call = match call {
-        Call::Step(header) => Kind::from_byte(header.kind).map_or("unknown", Kind::name),
-        Call::Submit(_) => "submit",
-        Call::Persisted(_) => "persisted",
-        Call::Heartbeat(_) => "begin_heartbeat",
-        Call::Release(_) => "release",
-    };
-    (role, call)
-}
+impl Walked for Replicas {
+    type State = Registers;
+    type Call = Call;
 
-fn note(reached: &mut Reached, registers: &Registers, call: &Call, outcome: &Outcome) {
-    let (role, call) = name(registers, call);
-    *reached
-        .entry((role, call, outcome.reason().name(), outcome.actions))
-        .or_default() += 1;
+    fn each_case(visit: Visit<'_, Registers, Call>) -> ControlFlow<()> {
+        states::each_case(visit)
+    }
+
+    fn run(before: &Registers, call: &Call) -> (Registers, Outcome) {
+        cases::run(before, call)
+    }
+
+    fn model(before: &Registers, call: &Call) -> (Registers, Outcome) {
+        model::run(before, call)
+    }
+
+    fn broken_invariant(
+        before: &Registers,
+        call: &Call,
+        after: &Registers,
+        outcome: &Outcome,
+    ) -> Option<&'static str> {
+        cases::broken_invariant(before, call, after, outcome)
+    }
+
+    fn name(registers: &Registers, call: &Call) -> (&'static str, &'static str) {
+        let role = Role::from_byte(registers.role).map_or("off", Role::name);
+        let call = match call {
+            Call::Step(header) => Kind::from_byte(header.kind).map_or("unknown", Kind::name),
+            Call::Submit(_) => "submit",
+            Call::Persisted(_) => "persisted",
+            Call::Heartbeat(_) => "begin_heartbeat",
+            Call::Release(_) => "release",
+        };
+        (role, call)
+    }
 }
 
 /// Actions as numbers, to be compared with the schema by reading.
@@ -34,7 +53,7 @@ const STORE_REPLY: u32 = 1 + 4;
 const SOFTWARE: u32 = 16;
 
 /// What must have been reached at least once.
-const EXPECTED: [(&str, &str, &str, u32); 52] = [
+const EXPECTED: [Reached; 52] = [
     ("off", "request", "off", SOFTWARE),
     ("off", "append", "off", SOFTWARE),
     ("off", "persisted", "off", 0),
@@ -91,27 +110,7 @@ const EXPECTED: [(&str, &str, &str, u32); 52] = [
 
 #[test]
 fn every_small_state_and_packet_is_as_the_model_says() {
-    let mut reached = Reached::new();
-    let mut cases = 0_u64;
-    let ended = each_case(&mut |registers, call| {
-        match compare(registers, call) {
-            Ok(outcome) => note(&mut reached, registers, call, &outcome),
-            Err(difference) => panic!("{difference}\nfrom {registers:?}\nby {call:?}"),
-        }
-        cases += 1;
-        ControlFlow::Continue(())
-    });
-    assert_eq!(ended, ControlFlow::Continue(()));
-    println!("{cases} cases, {} outcomes", reached.len());
-    for (outcome, times) in &reached {
-        println!("{outcome:?} {times}");
-    }
-    for expected in EXPECTED {
-        assert!(
-            reached.contains_key(&expected),
-            "never reached: {expected:?}"
-        );
-    }
+    let reached = walk::<Replicas>(&EXPECTED, 5_000_000);
     for reason in PacketReason::ALL {
         let elsewhere = matches!(
             reason,
@@ -128,5 +127,4 @@ fn every_small_state_and_packet_is_as_the_model_says() {
         let here = reached.keys().any(|outcome| outcome.2 == reason.name());
         assert!(here != elsewhere, "{}", reason.name());
     }
-    assert!(cases > 5_000_000, "only {cases} cases");
 }

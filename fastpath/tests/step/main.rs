@@ -13,3 +13,5 @@ mod sound;
 mod states;
 mod tag;
 mod verify;
+#[path = "../walk/mod.rs"]
+mod walk;

@@ -1,6 +1,8 @@
 //! Large numbers, up to the largest there are: the C against the model.
-use crate::cases::{Call, compare};
+use crate::cases::Call;
+use crate::exhaustive::Replicas;
 use crate::model::counted;
+use crate::walk::compare;
 use quorumwire_fastpath::registers_sound;
 use quorumwire_seed::seed;
 use quorumwire_wire::packet::{
@@ -133,7 +135,7 @@ fn large_numbers_are_as_the_model_says() {
             3 => Call::Release(upto),
             _ => Call::Step(header(&mut random, &state)),
         };
-        match compare(&state, &call) {
+        match compare::<Replicas>(&state, &call) {
             Ok(outcome) if outcome.has(ACTION_STORE) => stored += 1,
             Ok(outcome) if outcome.has(ACTION_TO_SOFTWARE) => to_software += 1,
             Ok(_) => other += 1,

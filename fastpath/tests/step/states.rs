@@ -1,6 +1,7 @@
 //! All small registers and everything small that can happen to them, without a seed.
 use crate::cases::Call;
 use crate::model::counted;
+use crate::walk::{Visit, visit_all, visit_states};
 use quorumwire_wire::packet::{
     FLAG_BLIND, FLAG_BUNDLE, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header, Kind,
     MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, REPAIR_ENTRIES_MAX, Registers, Role, VERSION,
@@ -12,37 +13,21 @@ pub const TERM: u64 = 5;
 const TERM_BEFORE: u64 = 3;
 const GROUP: u32 = 7;
 
-/// Sees one case; breaks off to end the walk.
-pub type Visit<'a> = &'a mut dyn FnMut(&Registers, &Call) -> ControlFlow<()>;
-
 /// All cases.
-pub fn each_case(visit: Visit<'_>) -> ControlFlow<()> {
+pub fn each_case(visit: Visit<'_, Registers, Call>) -> ControlFlow<()> {
+    let all = [follower_calls(), leader_calls()].concat();
     for registers in off() {
-        visit_all(
-            &registers,
-            &[follower_calls(), leader_calls()].concat(),
-            visit,
-        )?;
+        visit_all(&registers, &all, visit)?;
     }
-    visit_states(&far_ahead(), &leader_calls(), visit)?;
-    visit_states(&followers(), &follower_calls(), visit)?;
-    visit_states(&leaders(), &leader_calls(), visit)
-}
-
-/// Each state with each call; what is refused whatever the state, only with some.
-fn visit_states(states: &[Registers], calls: &[Call], visit: Visit<'_>) -> ControlFlow<()> {
     let rare = oddities();
-    for (place, registers) in states.iter().enumerate() {
-        visit_all(registers, calls, visit)?;
-        if place.is_multiple_of(16) {
-            visit_all(registers, &rare, visit)?;
-        }
+    for (states, calls) in [
+        (far_ahead(), leader_calls()),
+        (followers(), follower_calls()),
+        (leaders(), leader_calls()),
+    ] {
+        visit_states(&states, &calls, (&rare, 16), visit)?;
     }
     ControlFlow::Continue(())
-}
-
-fn visit_all(registers: &Registers, calls: &[Call], visit: Visit<'_>) -> ControlFlow<()> {
-    calls.iter().try_for_each(|call| visit(registers, call))
 }
 
 fn off() -> Vec<Registers> {
