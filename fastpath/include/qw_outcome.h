@@ -11,6 +11,12 @@
 #include "qw_shared.h"
 #include "qw_wire.h"
 
+/* The larger of two numbers, which all steps ask for. */
+static inline __attribute__((always_inline)) __u64 qw_max(__u64 one, __u64 other)
+{
+	return one > other ? one : other;
+}
+
 static inline __attribute__((always_inline)) void qw_clear(struct qw_outcome *out)
 {
 	const struct qw_outcome nothing = { .actions = 0 };

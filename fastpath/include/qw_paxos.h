@@ -147,7 +147,7 @@ qw_paxos_promised(const struct qw_paxos_registers *state, const struct qw_paxos_
 {
 	__u64 single = qw_paxos_is_of(slot, instance) ? slot->round : 0;
 
-	return state->round > single ? state->round : single;
+	return qw_max(state->round, single);
 }
 
 /* Acceptor: makes a slot the instance's own. */
@@ -211,8 +211,7 @@ qw_paxos_promise(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 		qw_paxos_take_slot(slot, in->index);
 		slot->round = in->term;
 		slot->promised_to = in->session;
-		if (state->single_round < in->term)
-			state->single_round = in->term;
+		state->single_round = qw_max(state->single_round, in->term);
 	}
 	qw_paxos_say(state, QW_KIND_P1B, in->index, in->term, out);
 	qw_paxos_add_vote(slot, in->index, out);
@@ -261,8 +260,7 @@ qw_paxos_vote(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 		out->reason = QW_REASON_OF_PAXOS_REPEATED;
 	} else {
 		qw_paxos_keep(slot, in);
-		if (state->highest < in->index)
-			state->highest = in->index;
+		state->highest = qw_max(state->highest, in->index);
 		out->index = in->index;
 		out->actions = QW_STORE;
 	}

@@ -14,11 +14,6 @@
 #define QW_FLAGS_OF_ENTRIES \
 	(QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT | QW_FLAG_BUNDLE)
 
-static inline __attribute__((always_inline)) __u64 qw_max(__u64 one, __u64 other)
-{
-	return one > other ? one : other;
-}
-
 static inline __attribute__((always_inline)) __u64 qw_min(__u64 one, __u64 other)
 {
 	return one < other ? one : other;
