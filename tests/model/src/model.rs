@@ -4,6 +4,7 @@ use crate::log::LOG_CAPACITY;
 use crate::properties::Safety;
 use crate::rule::Rule;
 use crate::state::{FIRST_TERM, Message, Role, State, TERMS};
+use quorumwire_search::{Variant, Varied};
 use stateright::{Model, Property};
 
 /// What an acknowledgement means.
@@ -33,14 +34,10 @@ pub struct Handover {
     pub durability: Durability,
     /// How far the search goes.
     pub bounds: Bounds,
-    /// Rules that are not obeyed.
-    pub removed: Vec<Rule>,
-    /// States that differ only in the replicas' names are one. Steps of a path then rename.
-    pub nameless: bool,
     /// What is checked: this, or, for `None`, everything.
     pub checked: Option<Safety>,
-    /// What has happened before the search begins: each must be possible when it is its turn.
-    pub lead_in: Vec<Action>,
+    /// Without names: those of the replicas.
+    variant: Variant<Action, Rule>,
 }
 
 /// One thing that happens.
@@ -108,25 +105,9 @@ impl Handover {
         Self {
             durability,
             bounds,
-            removed: Vec::new(),
-            nameless: false,
             checked: None,
-            lead_in: Vec::new(),
+            variant: Variant::default(),
         }
-    }
-
-    /// The same without this rule.
-    #[must_use]
-    pub fn without(mut self, rule: Rule) -> Self {
-        self.removed.push(rule);
-        self
-    }
-
-    /// The same, with states that differ only in the replicas' names taken for one.
-    #[must_use]
-    pub fn nameless(mut self) -> Self {
-        self.nameless = true;
-        self
     }
 
     /// The same, with only this being checked.
@@ -136,15 +117,8 @@ impl Handover {
         self
     }
 
-    /// The same, searched only behind these steps.
-    #[must_use]
-    pub fn after(mut self, lead_in: &[Action]) -> Self {
-        self.lead_in = lead_in.to_vec();
-        self
-    }
-
     pub(crate) fn holds(&self, rule: Rule) -> bool {
-        !self.removed.contains(&rule)
+        self.variant.holds(&rule)
     }
 
     /// Tells quickly, of most actions that cannot happen, that they cannot: the state is not copied.
@@ -215,11 +189,19 @@ impl Handover {
         if state == *before {
             return None;
         }
-        Some(if self.nameless {
+        Some(if self.variant.nameless {
             state.representative()
         } else {
             state
         })
+    }
+}
+
+impl Varied for Handover {
+    type Rule = Rule;
+
+    fn variant(&mut self) -> &mut Variant<Action, Rule> {
+        &mut self.variant
     }
 }
 
@@ -228,12 +210,8 @@ impl Model for Handover {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let mut state = State::first();
-        for (place, action) in self.lead_in.iter().enumerate() {
-            let next = self.step(&state, *action);
-            state = next.unwrap_or_else(|| panic!("lead-in {place}: {action:?} in {state:#?}"));
-        }
-        vec![state]
+        let step = |state: &State, action| self.step(state, action);
+        vec![self.variant.behind_lead_in(State::first(), step)]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {

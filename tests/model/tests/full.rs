@@ -1,13 +1,10 @@
 //! Everything that three replicas can do within small bounds is safe, and what must be possible is.
-use quorumwire_model::{Bounds, Durability, Handover};
+use quorumwire_model::{Bounds, Durability, Handover, Safety};
+use quorumwire_search::{Varied, whole};
 use stateright::{Checker, Model};
-use std::time::Instant;
 
 /// The searches together visit at least this many different states.
 const STATES_MIN: usize = 1_000_000;
-
-/// How many threads one search uses.
-const THREADS: usize = 2;
 
 struct Space {
     durability: Durability,
@@ -107,18 +104,8 @@ fn a_crash_with_room_for_two_entries_is_safe() {
 
 /// Searches all of a space; how many states it has.
 fn search(space: &Space) -> usize {
-    let begun_at = Instant::now();
-    let model = Handover::new(space.durability, space.bounds).nameless();
-    let checker = model.checker().threads(THREADS).spawn_bfs().join();
-    let (unique_count, depth) = (checker.unique_state_count(), checker.max_depth());
     let (durability, bounds) = (space.durability, space.bounds);
-    let seconds = begun_at.elapsed().as_secs();
-    println!("{durability:?} {bounds:?}: {unique_count} unique states, depth {depth}, {seconds} s");
-    for safety in quorumwire_model::Safety::ALL {
-        checker.assert_no_discovery(safety.name());
-    }
-    for reached in space.reached {
-        checker.assert_any_discovery(reached);
-    }
-    unique_count
+    let name = format!("{durability:?} {bounds:?}");
+    let model = Handover::new(durability, bounds);
+    whole(&name, model, &Safety::ALL.map(Safety::name), space.reached)
 }

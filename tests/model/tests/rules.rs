@@ -3,7 +3,7 @@
 use quorumwire_model::{
     Action, Bounds, Durability, Entry, Handover, Log, Message, Mover, Rule, Safety,
 };
-use stateright::{Checker, HasDiscoveries, Model};
+use quorumwire_search::{Harm, Varied, whole};
 
 /// A removal finds its harm, or has searched everything, well before this many states.
 const STATES_MAX: usize = 4_000_000;
@@ -45,11 +45,15 @@ impl Removal {
         self
     }
 
-    /// The model with these rules removed.
-    fn model(&self, rules: &[Rule]) -> Handover {
-        let whole = Handover::new(self.durability, self.bounds).checking(self.violates);
-        let model = rules.iter().fold(whole, |model, rule| model.without(*rule));
-        model.after(&self.lead_in)
+    /// It is found without these rules.
+    fn harms(&self, rules: &[Rule]) {
+        let model = Handover::new(self.durability, self.bounds).checking(self.violates);
+        let harm = Harm {
+            property: self.violates.name(),
+            threads: 1,
+            states_max: STATES_MAX,
+        };
+        harm.comes_without(rules, model.after(&self.lead_in));
     }
 }
 
@@ -204,67 +208,19 @@ fn forked_durably() -> Vec<Action> {
     ]
 }
 
-/// The steps to the violation, the lead-in first; empty if there is none.
-fn search(removal: &Removal, rules: &[Rule]) -> Vec<Action> {
-    let model = removal.model(rules);
-    let checker = model.checker().threads(1).target_state_count(STATES_MAX);
-    let checker = checker
-        .finish_when(HasDiscoveries::AnyFailures)
-        .spawn_bfs()
-        .join();
-    let Some(path) = checker.discovery(removal.violates.name()) else {
-        return Vec::new();
-    };
-    let found = path.into_actions();
-    removal.lead_in.iter().copied().chain(found).collect()
-}
-
-fn print(rules: &[Rule], violates: Safety, lead_in_len: usize, steps: &[Action]) {
-    let (count, name) = (steps.len(), violates.name());
-    println!("without {rules:?}: {count} steps against \"{name}\" ({lead_in_len} given)");
-    for step in steps {
-        println!("    {step:?}");
-    }
-}
-
 #[test]
 fn without_a_rule_there_is_harm() {
     for rule in Rule::ALL {
-        let Some(removal) = removal(rule) else {
-            continue;
-        };
-        let steps = search(&removal, &[rule]);
-        assert!(
-            steps.len() > removal.lead_in.len(),
-            "without {rule:?} nothing was found"
-        );
-        print(&[rule], removal.violates, removal.lead_in.len(), &steps);
-        if !removal.lead_in.is_empty() {
-            let depth = steps.len() - removal.lead_in.len();
-            assert!(
-                holds(&removal, depth),
-                "the harm is there with {rule:?} in force, too"
-            );
+        if let Some(removal) = removal(rule) {
+            removal.harms(&[rule]);
         }
     }
-}
-
-/// With every rule in force, the same search finds nothing as deep as the harm was. (Without a lead-in,
-/// the search of the full model says so.)
-fn holds(removal: &Removal, depth: usize) -> bool {
-    let model = removal.model(&[]);
-    let checker = model.checker().threads(1).target_max_depth(depth + 2);
-    let checker = checker.target_state_count(STATES_MAX).spawn_bfs().join();
-    checker.discovery(removal.violates.name()).is_none()
 }
 
 #[test]
 fn two_rules_of_which_one_is_enough() {
     let pair = [Rule::WhollyCommitted, Rule::MajorityEngagesFirst];
-    let removal = Removal::violates(Safety::StateMachineSafety);
-    let steps = search(&removal, &pair);
-    assert!(!steps.is_empty(), "without both nothing was found");
-    print(&pair, removal.violates, 0, &steps);
+    Removal::violates(Safety::StateMachineSafety).harms(&pair);
     for rule in pair {
         finds_nothing(rule);
     }
@@ -277,21 +233,7 @@ fn the_previous_term_is_a_second_line() {
 
 /// Searches everything within the bounds for any violation.
 fn finds_nothing(rule: Rule) {
-    let model = Handover::new(Durability::Memory, SMALL)
-        .without(rule)
-        .nameless();
-    let checker = model
-        .checker()
-        .threads(1)
-        .target_state_count(STATES_MAX)
-        .spawn_bfs()
-        .join();
-    assert!(checker.state_count() < STATES_MAX, "the search did not end");
-    for safety in Safety::ALL {
-        checker.assert_no_discovery(safety.name());
-    }
-    println!(
-        "without {rule:?}: nothing in {} states",
-        checker.unique_state_count()
-    );
+    let model = Handover::new(Durability::Memory, SMALL).without(rule);
+    let name = format!("without {rule:?}, and nothing found");
+    whole(&name, model, &Safety::ALL.map(Safety::name), &[]);
 }

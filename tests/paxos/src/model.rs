@@ -3,6 +3,7 @@ use crate::acceptor;
 use crate::coordinator::quorums;
 use crate::rule::Rule;
 use crate::state::{ACCEPTORS, COORDINATORS, Coordinator, Lives, Message, Phase, State};
+use quorumwire_search::{Variant, Varied};
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
 
@@ -36,12 +37,8 @@ pub struct Deployment {
     pub bounds: Bounds,
     /// Both coordinators were given one number.
     pub one_number: bool,
-    /// States that differ only in the acceptors' names are one. Steps of a path then rename.
-    pub nameless: bool,
-    /// Rules that are not obeyed.
-    pub removed: Vec<Rule>,
-    /// What has happened before the search begins: each must be possible when it is its turn.
-    pub lead_in: Vec<Action>,
+    /// Without names: those of the acceptors.
+    variant: Variant<Action, Rule>,
 }
 
 /// One thing that happens.
@@ -73,9 +70,7 @@ impl Deployment {
             durability,
             bounds,
             one_number: false,
-            nameless: false,
-            removed: Vec::new(),
-            lead_in: Vec::new(),
+            variant: Variant::default(),
         }
     }
 
@@ -86,29 +81,8 @@ impl Deployment {
         self
     }
 
-    /// The same, with states that differ only in the acceptors' names taken for one.
-    #[must_use]
-    pub fn nameless(mut self) -> Self {
-        self.nameless = true;
-        self
-    }
-
-    /// The same without this rule.
-    #[must_use]
-    pub fn without(mut self, rule: Rule) -> Self {
-        self.removed.push(rule);
-        self
-    }
-
-    /// The same, searched only behind these steps.
-    #[must_use]
-    pub fn after(mut self, lead_in: &[Action]) -> Self {
-        self.lead_in = lead_in.to_vec();
-        self
-    }
-
     pub(crate) fn holds(&self, rule: Rule) -> bool {
-        !self.removed.contains(&rule)
+        self.variant.holds(&rule)
     }
 
     /// What comes of an action; `None` if it cannot happen or changes nothing.
@@ -136,6 +110,14 @@ impl Deployment {
     }
 }
 
+impl Varied for Deployment {
+    type Rule = Rule;
+
+    fn variant(&mut self) -> &mut Variant<Action, Rule> {
+        &mut self.variant
+    }
+}
+
 impl Model for Deployment {
     type State = State;
     type Action = Action;
@@ -147,18 +129,15 @@ impl Model for Deployment {
             configuration: Lives::default(),
             newcomer: None,
         };
-        let mut state = State {
+        let first = State {
             acceptors: vec![acceptor::begun(); usize::from(ACCEPTORS)],
             coordinators: vec![coordinator; usize::from(COORDINATORS)],
             sent: BTreeSet::new(),
             losses: 0,
             let_in: None,
         };
-        for action in &self.lead_in {
-            let next = self.step(&state, *action);
-            state = next.unwrap_or_else(|| panic!("{action:?} cannot happen in {state:?}"));
-        }
-        vec![state]
+        let step = |state: &State, action| self.step(state, action);
+        vec![self.variant.behind_lead_in(first, step)]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -181,7 +160,7 @@ impl Model for Deployment {
 
     fn next_state(&self, before: &State, action: Action) -> Option<State> {
         let state = self.step(before, action)?;
-        Some(if self.nameless {
+        Some(if self.variant.nameless {
             state.representative()
         } else {
             state

@@ -3,8 +3,7 @@
 use quorumwire_paxos_model::{
     Action, Bounds, Deployment, Durability, Lives, Message, ONE_VALUE, Rule,
 };
-use stateright::{Checker, HasDiscoveries, Model};
-use std::time::Instant;
+use quorumwire_search::{Harm, Varied, whole};
 
 /// The searches together visit at least this many different states.
 const STATES_MIN: usize = 700_000;
@@ -26,16 +25,7 @@ fn bounds(rounds_max: u8, losses_max: u8) -> Bounds {
 
 /// Searches all of a space; how many states it has.
 fn search(name: &str, model: Deployment, reached: &[&'static str]) -> usize {
-    let begun_at = Instant::now();
-    let checker = model.nameless().checker().threads(2).spawn_bfs().join();
-    let (count, depth) = (checker.unique_state_count(), checker.max_depth());
-    let seconds = begun_at.elapsed().as_secs_f32();
-    println!("{name}: {count} unique states, depth {depth}, {seconds:.1} s");
-    checker.assert_no_discovery(ONE_VALUE);
-    for reached in reached {
-        checker.assert_any_discovery(reached);
-    }
-    count
+    whole(name, model, &[ONE_VALUE], reached)
 }
 
 #[test]
@@ -121,36 +111,12 @@ fn promised_and_forgotten() -> Vec<Action> {
 
 #[test]
 fn without_a_rule_there_is_harm() {
+    let harm = Harm {
+        property: ONE_VALUE,
+        threads: 2,
+        states_max: STATES_MAX,
+    };
     for rule in Rule::ALL {
-        let model = removal(rule);
-        let given = model.lead_in.len();
-        let steps = harm(model.clone().without(rule), usize::MAX);
-        assert!(!steps.is_empty(), "without {rule:?} nothing was found");
-        println!(
-            "without {rule:?}: {} steps, {given} given",
-            given + steps.len()
-        );
-        for step in &steps {
-            println!("    {step:?}");
-        }
-        // Without a lead-in, the search of the whole says so.
-        if given > 0 {
-            let depth = steps.len() + 2;
-            let with = harm(model, depth);
-            assert!(with.is_empty(), "the harm is there with {rule:?} in force");
-        }
+        harm.comes_without(&[rule], removal(rule).nameless());
     }
-}
-
-/// The steps to two values, not deeper than this; none if there is no way.
-fn harm(model: Deployment, depth_max: usize) -> Vec<Action> {
-    let checker = model.nameless().checker().threads(2);
-    let checker = checker
-        .target_state_count(STATES_MAX)
-        .target_max_depth(depth_max)
-        .finish_when(HasDiscoveries::AnyFailures)
-        .spawn_bfs()
-        .join();
-    let path = checker.discovery(ONE_VALUE);
-    path.map(stateright::Path::into_actions).unwrap_or_default()
 }
