@@ -53,6 +53,8 @@ const OF_STORE: &[(&str, Option<&str>)] = &[
     ("reads", None),
     ("memory-limit-mib", None),
     ("memory-policy", None),
+    ("learners", None),
+    ("values-mib", None),
 ];
 
 fn of_programs() -> impl Iterator<Item = &'static Spec> {

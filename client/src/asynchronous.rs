@@ -1,6 +1,7 @@
 //! The client for programs on tokio.
-use crate::driver::{Driver, Event, Events, Request, RequestBody};
+use crate::driver::{Driver, Request, RequestBody, Requests};
 use crate::settings::Settings;
+use crate::wires::LinkEvent;
 use crate::{Counters, Error};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::unbounded_channel;
@@ -17,7 +18,7 @@ pub struct AsyncClient {
 }
 
 struct Shared {
-    events: Events,
+    requests: Requests,
     commands: Arc<Semaphore>,
     queries: Arc<Semaphore>,
     counters: Arc<Mutex<Counters>>,
@@ -26,8 +27,8 @@ struct Shared {
 /// What is to run beside the client.
 pub(crate) struct Background {
     driver: Driver,
-    requests: tokio::sync::mpsc::UnboundedReceiver<Event>,
-    incoming: tokio::sync::mpsc::UnboundedReceiver<Event>,
+    requests: tokio::sync::mpsc::UnboundedReceiver<Request>,
+    incoming: tokio::sync::mpsc::UnboundedReceiver<LinkEvent>,
 }
 
 impl Background {
@@ -51,9 +52,9 @@ impl AsyncClient {
     pub(crate) fn prepare(settings: &Settings) -> Result<(Self, Background), Error> {
         settings.check()?;
         let (driver, incoming) = Driver::new(settings)?;
-        let (events, requests) = unbounded_channel();
+        let (requests_in, requests) = unbounded_channel();
         let shared = Shared {
-            events,
+            requests: requests_in,
             commands: Arc::new(Semaphore::new(settings.commands_max)),
             queries: Arc::new(Semaphore::new(settings.queries_max)),
             counters: driver.shown(),
@@ -111,7 +112,7 @@ impl AsyncClient {
             reply,
             permit,
         };
-        if self.shared.events.send(Event::Request(request)).is_err() {
+        if self.shared.requests.send(request).is_err() {
             let text = "the client's runtime has ended".to_owned();
             return Err(Error::NotCarriedOut(text));
         }

@@ -59,6 +59,11 @@ impl Client {
         &self.client
     }
 
+    /// Has this run beside the client.
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(future);
+    }
+
     pub(crate) fn wait_for<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }

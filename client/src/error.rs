@@ -46,6 +46,15 @@ pub enum Error {
     /// only one of its commands was answered is a [`Value::Error`](crate::kv::Value::Error) among its values.
     #[error("{0}")]
     Answered(String),
+    /// Of values that are kept for learners: the command was refused, and changed nothing.
+    #[error("refused: {0}")]
+    Refused(quorumwire_deliver::Refusal),
+    /// Some of the values that were asked for are kept by nobody any more: none up to this instance.
+    #[error("all values up to instance {upto} are trimmed")]
+    Trimmed {
+        /// The last that is gone.
+        upto: u64,
+    },
     /// The answer is none that the store gives; the command was carried out.
     #[error("an answer that makes no sense")]
     StrangeAnswer,
@@ -61,7 +70,9 @@ impl Error {
             | Self::NotLetIn(_)
             | Self::TooLong { .. }
             | Self::Invalid(_)
-            | Self::Answered(_) => Outcome::NotCarriedOut,
+            | Self::Answered(_)
+            | Self::Refused(_)
+            | Self::Trimmed { .. } => Outcome::NotCarriedOut,
             Self::AnswerGone | Self::StrangeAnswer => Outcome::CarriedOut,
             Self::OutcomeUnknown => Outcome::Unknown,
         }

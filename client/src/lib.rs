@@ -72,6 +72,7 @@ pub mod addresses;
 mod asynchronous;
 mod blocking;
 mod certificate_time;
+pub mod deliver;
 mod driver;
 mod error;
 pub mod kv;
@@ -79,6 +80,7 @@ pub mod machine;
 pub mod planes;
 mod settings;
 mod tls;
+mod wires;
 
 pub use asynchronous::AsyncClient;
 pub use blocking::Client;

@@ -1,15 +1,18 @@
 //! What a server is told at its start: every option checked, with its unit. Wrong ones are refused by
 //! name; nothing is opened or connected here.
 mod address_rules;
+mod hosts;
 mod origin;
 mod refused;
 mod resolve;
 mod served;
 mod table;
+mod values;
 
 pub use address_rules::{
     members_at_one_address, parse_members, parse_reachable, reachable_argument,
 };
+pub use hosts::{Hosts, PROGRAM, VALUES, cluster_of_program, is_of_program};
 pub use origin::Origin;
 pub use refused::{Fault, Refused};
 #[cfg(test)]
@@ -19,6 +22,7 @@ pub use served::{
     BY_COMMAND, PROGRAM_OPTIONS, ProgramPort, SaveCommands, ServedOptions, Transport,
 };
 pub use table::{CONFIG, Kind, Spec, TABLE, Unset, documentation};
+pub use values::ValuesOptions;
 
 use crate::planes::{KINDS, KindOptions, PlaneChoice, PlaneKind, Values};
 use crate::tls::{OwnFiles, PeerFiles};
@@ -55,22 +59,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
-}
-
-/// What a program is called in its cluster's name, whichever it is.
-pub const PROGRAM: &str = "run";
-
-/// The full name of a cluster that serves a program and is told that it is called so: neither replicas nor
-/// certificates of programs and of the store are mixed up.
-#[must_use]
-pub fn cluster_of_program(cluster: &str) -> String {
-    format!("{cluster}/{PROGRAM}")
-}
-
-/// Whether a cluster of this full name serves a program.
-#[must_use]
-pub fn is_of_program(cluster: &str) -> bool {
-    cluster.ends_with(&cluster_of_program(""))
 }
 
 /// The options of one server, checked. See `docs/configuration.md` for each.
@@ -154,6 +142,8 @@ pub struct ServerOptions {
     pub uncommitted_bytes_max: usize,
     /// Size of one log file.
     pub segment_bytes: u64,
+    /// Values are kept for learners, in place of a key-value store.
+    pub values: Option<ValuesOptions>,
     /// What a cluster whose memory limit was never set is to begin with.
     pub memory: Option<(u64, MemoryPolicy)>,
     /// Most memcached clients at once.
@@ -245,6 +235,7 @@ impl ServerOptions {
             log_kept_bytes_max: given.number::<usize>("log-kept-mib")? << 20,
             uncommitted_bytes_max: given.number::<usize>("uncommitted-mib")? << 20,
             segment_bytes: given.number::<u64>("segment-mib")? << 20,
+            values: given.values()?,
             memory: given.memory()?,
             connections_max: given.number("connections-max")?,
             client_buffers_bytes_max: given.number::<usize>("client-buffers-mib")? << 20,
@@ -625,6 +616,25 @@ impl GivenValues<'_> {
         let policy = self.choice("memory-policy", MemoryPolicy::named)?;
         let is_asked = limit.is_some() || policy != MemoryPolicy::default();
         Ok(is_asked.then(|| (limit.unwrap_or(0) << 20, policy)))
+    }
+
+    /// Nothing, unless there are learners.
+    fn values(&self) -> Result<Option<ValuesOptions>, Refused> {
+        let kept_bytes_max = self.number::<u64>("values-mib")? << 20;
+        if self.optional("learners").is_none() {
+            return Ok(None);
+        }
+        let learners = values::parse_learners(self.text("learners")?);
+        let learners =
+            learners.ok_or_else(|| self.refused("learners", values::LEARNERS_ALLOWED))?;
+        if self.switch("memcached-udp")? {
+            let allowed = "false with `learners`: no memcached client is served then";
+            return Err(self.refused("memcached-udp", allowed));
+        }
+        Ok(Some(ValuesOptions {
+            learners,
+            kept_bytes_max,
+        }))
     }
 
     fn switch(&self, name: &str) -> Result<bool, Refused> {

@@ -1,7 +1,8 @@
 //! Every option: where its value comes from, its limits, and what is said about a wrong one.
 use super::table::{CONFIG, Kind, TABLE, Unset, documentation};
 use super::{
-    Durability, Flags, OnFollower, Origin, Refused, ServerOptions, Serves, program_words, resolve,
+    Durability, Flags, OnFollower, Origin, Refused, ServerOptions, Serves, ValuesOptions,
+    program_words, resolve,
 };
 use crate::planes::{KINDS, kind_with_option};
 use quorumwire_interfaces::ReplicaId;
@@ -89,6 +90,7 @@ fn a_file_can_hold_every_option() {
             Kind::Switch => "true".to_owned(),
             Kind::Choice(_) if spec.name == "plane" => format!("\"{}\"", KINDS[0].name), // some are for it only
             Kind::Choice(words) => format!("\"{}\"", words[1]),
+            Kind::Text { .. } if spec.name == "learners" => "\"1,2\"".to_owned(),
             Kind::Text { .. } | Kind::Path => "\"text\"".to_owned(),
             Kind::Listen => "\"127.0.0.1:0\"".to_owned(),
             Kind::Reachable => "\"host:1\"".to_owned(),
@@ -107,6 +109,23 @@ fn a_file_can_hold_every_option() {
     assert_eq!(options.members[&ReplicaId(u16::MAX)], "[::1]:2");
     assert_eq!(options.advertise_http.as_deref(), Some("host:1"));
     assert!(options.join);
+}
+
+#[test]
+fn learners_take_the_place_of_the_store() {
+    assert_eq!(load(&[], &[]).unwrap().values, None);
+    let values = load(&[("learners", "2,1"), ("values-mib", "8")], &[]).unwrap();
+    let expected = ValuesOptions {
+        learners: vec![1, 2],
+        kept_bytes_max: 8 << 20,
+    };
+    assert_eq!(values.values, Some(expected));
+    let twice = ("learners", "1,1");
+    let error = refused(&[twice]);
+    assert_eq!((&error.option[..], &error.given[..]), twice);
+    let udp = ("memcached-udp", "true");
+    let error = refused(&[("learners", "1"), udp]);
+    assert_eq!((&error.option[..], &error.given[..]), udp);
 }
 
 #[test]

@@ -7,7 +7,9 @@ use prost::Message;
 /// Lowest version of the messages between clients and replicas that this code can read.
 pub const CLIENT_PROTOCOL_VERSION_MIN: u32 = 1;
 /// Highest such version, and the one it prefers.
-pub const CLIENT_PROTOCOL_VERSION_MAX: u32 = 1;
+pub const CLIENT_PROTOCOL_VERSION_MAX: u32 = 2;
+/// The first version that has subscriptions.
+pub const CLIENT_PROTOCOL_SUBSCRIPTIONS: u32 = 2;
 
 const FRAMING: Framing = Framing {
     magic: 0x5157_4331,

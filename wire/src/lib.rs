@@ -37,8 +37,8 @@ pub mod packet;
 pub use backup::{BACKUP_VERSION, BackupError, BackupHead, BackupReader, BackupWriter};
 pub use bundle::{BUNDLED_HEADER_BYTES, Bundle, commands_of, put_bundled};
 pub use client_frame::{
-    CLIENT_PROTOCOL_VERSION_MAX, CLIENT_PROTOCOL_VERSION_MIN, ClientFrame, ClientFrameError,
-    take_client_frame, write_client_frame,
+    CLIENT_PROTOCOL_SUBSCRIPTIONS, CLIENT_PROTOCOL_VERSION_MAX, CLIENT_PROTOCOL_VERSION_MIN,
+    ClientFrame, ClientFrameError, take_client_frame, write_client_frame,
 };
 pub use entry::{Entry, block_offset};
 pub use frame::{FRAME_HEADER_BYTES, FrameError, FrameHeader, encode_frame};

@@ -51,5 +51,8 @@ pub const SESSION_COMMAND_BYTES_MAX: usize = COMMAND_BYTES_MAX - 16;
 /// Largest protobuf part of a frame between a client and a replica.
 pub const CLIENT_META_BYTES_MAX: usize = 4 << 10;
 
+/// What a value of a subscription counts beside its bytes.
+pub const VALUE_OVERHEAD_BYTES: u64 = 64;
+
 /// Longest name or password of a client.
 pub const ACCOUNT_BYTES_MAX: usize = 1 << 10;

@@ -6,9 +6,9 @@ use super::progress::during;
 use super::view::{ClusterView, Patience, Target, ask_leader_at, try_again};
 use crate::utc;
 use anyhow::{Context as _, bail, ensure};
-use quorumwire_node::options::{Refused, is_of_program};
+use quorumwire_node::options::{Hosts, Refused};
 use quorumwire_node::report::ReplicaRole;
-use quorumwire_node::server::{Replicated, ReplicatedProgram};
+use quorumwire_node::server::{Replicated, ReplicatedProgram, ReplicatedValues};
 use quorumwire_node::stage::{MeteredStream, Progress, Stage};
 use quorumwire_ops::http::ReadIndexBody;
 use quorumwire_wire::{BackupError, BackupHead, BackupReader};
@@ -119,22 +119,26 @@ pub fn described(head: &BackupHead) -> String {
     )
 }
 
-/// What a backup holds: of the store, or of a served program.
+/// What a backup holds.
 pub enum Held {
     /// All of its items.
     Store(Box<Replicated>),
     /// What it has saved, in a file without a name.
     Program(Box<ReplicatedProgram>),
+    /// What is kept for learners.
+    Values(Box<ReplicatedValues>),
 }
 
 impl Held {
     fn nothing(cluster: &str) -> Self {
-        if is_of_program(cluster) {
-            let mut program = ReplicatedProgram::default();
-            program.keep_files_in(&std::env::temp_dir());
-            Self::Program(program.into())
-        } else {
-            Self::Store(Box::default())
+        match Hosts::of(cluster) {
+            Hosts::Store => Self::Store(Box::default()),
+            Hosts::Values => Self::Values(Box::default()),
+            Hosts::Program => {
+                let mut program = ReplicatedProgram::default();
+                program.keep_files_in(&std::env::temp_dir());
+                Self::Program(program.into())
+            }
         }
     }
 
@@ -142,6 +146,7 @@ impl Held {
         match self {
             Self::Store(store) => store.restore(reader),
             Self::Program(program) => program.restore(reader),
+            Self::Values(values) => values.restore(reader),
         }
     }
 
@@ -150,6 +155,7 @@ impl Held {
         let (frozen, last_number) = match self {
             Self::Store(store) => (store.freeze(), store.last_number()),
             Self::Program(program) => (program.freeze(), program.last_number()),
+            Self::Values(values) => (values.freeze(), values.last_number()),
         };
         Contents {
             frozen,

@@ -2,7 +2,7 @@
 //! replica that holds it. See docs/decisions/0011-a-new-cluster-from-old-data.md.
 use anyhow::{Context as _, bail};
 use quorumwire_interfaces::{Frozen, Incarnation, Index, LogTime, ReplicaId, Term};
-use quorumwire_node::options::{Refused, is_of_program};
+use quorumwire_node::options::{Hosts, Refused};
 use quorumwire_node::server::{self, GROUP, random_lineage, random_number};
 use quorumwire_node::stage::{MeteredStream, Progress, Stage};
 use quorumwire_storage::{FolderDisk, LogJob, OpenFolder, Settings, open};
@@ -63,12 +63,18 @@ pub fn check_name(name: &str, old: &str) -> Result<(), Refused> {
         );
         return Err(Refused::flag("cluster", name, allowed));
     }
-    let allowed = match (is_of_program(old), is_of_program(name)) {
-        (true, false) => "a name that ends with `/run`: what there is is a served program's",
-        (false, true) => {
-            "a name that does not end with `/run`: what there is is no served program's"
-        }
-        (true, true) | (false, false) => return Ok(()),
+    let (is, would_be) = (Hosts::of(old), Hosts::of(name));
+    let what = is.in_words();
+    let allowed = match is {
+        _ if is == would_be => return Ok(()),
+        Hosts::Store => format!(
+            "a name that does not end with `{}`: what there is is {what}",
+            would_be.end_of_name()
+        ),
+        Hosts::Program | Hosts::Values => format!(
+            "a name that ends with `{}`: what there is is {what}",
+            is.end_of_name()
+        ),
     };
     Err(Refused::flag("cluster", name, allowed))
 }

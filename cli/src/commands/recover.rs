@@ -4,11 +4,14 @@ use super::confirm;
 use super::new_cluster::{self, Beginning, Contents, group_folder, sync_folder, unfinished_folder};
 use super::progress::during;
 use anyhow::{Context as _, bail, ensure};
+use quorumwire_deliver::Values;
 use quorumwire_group::{apply, commands_of};
-use quorumwire_interfaces::{Index, LogTime, Term};
-use quorumwire_node::options::{Refused, is_of_program, reachable_argument};
-use quorumwire_node::server::{Replicated, random_number};
+use quorumwire_interfaces::{Application, Index, LogTime, Term};
+use quorumwire_kv::Store;
+use quorumwire_node::options::{Hosts, Refused, is_of_program, reachable_argument};
+use quorumwire_node::server::random_number;
 use quorumwire_node::stage::{MeteredStream, Progress, Stage};
+use quorumwire_sessions::Sessions;
 use quorumwire_storage::{
     Disk as _, FolderDisk, FolderOwner, OpenFolder, Owned, Part, Ready, Settings, open_watched,
     owner_of,
@@ -72,7 +75,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
          its program only. Restore a backup",
         owner.cluster
     );
-    let survivor = during(|stage| Survivor::read(&disk, &owner, stage))?;
+    match Hosts::of(&owner.cluster) {
+        Hosts::Values => go_on::<Values>(arguments, &disk, &owner),
+        Hosts::Store | Hosts::Program => go_on::<Store>(arguments, &disk, &owner),
+    }
+}
+
+/// The same, knowing what is replicated.
+fn go_on<A: Application + Default>(
+    arguments: &Arguments,
+    disk: &Arc<FolderDisk>,
+    owner: &FolderOwner,
+) -> anyhow::Result<ExitCode> {
+    let dir = arguments.dir.as_path();
+    let survivor = during(|stage| Survivor::<A>::read(disk, owner, stage))?;
     let own = survivor.members.member(owner.replica);
     let listed = own.map(|own| own.peer_address.clone());
     let peer = arguments.peer.clone().or(listed).ok_or_else(|| {
@@ -87,7 +103,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => new_name(&owner.cluster)?,
     };
     new_cluster::check_name(&cluster, &owner.cluster)?;
-    out!("{}", survivor.described(&owner))?;
+    out!("{}", survivor.described(owner))?;
     outln!("{}", consequences(&survivor, &cluster))?;
     if !arguments.yes {
         confirm::by_word("To do it, type the old cluster's name: ", &owner.cluster)?;
@@ -101,10 +117,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         ended: (survivor.last_index, survivor.term),
         log_time: survivor.log_time,
     };
-    let kept = during(|stage| replace(dir, &owner, &begins, &survivor.store, stage))?;
+    let kept = during(|stage| replace(dir, owner, &begins, &survivor.store, stage))?;
     std::mem::forget(survivor); // the process ends and its memory with it: no item is freed by itself
+    let told = cluster.strip_suffix(Hosts::of(&cluster).end_of_name());
+    let told = told.unwrap_or(&cluster);
     outln!(
-        "replica {} is the cluster {cluster:?} now: start its server with --cluster {cluster}. What was there is \
+        "replica {} is the cluster {cluster:?} now: start its server with --cluster {told}. What was there is \
          kept in {}; remove it once nothing of it is missed",
         owner.replica,
         kept.display()
@@ -132,8 +150,8 @@ fn owner(disk: &FolderDisk) -> anyhow::Result<FolderOwner> {
 }
 
 /// What the folder holds.
-struct Survivor {
-    store: Replicated,
+struct Survivor<A> {
+    store: Sessions<A>,
     term: Term,
     last_term: Term,
     last_index: Index,
@@ -143,7 +161,7 @@ struct Survivor {
     log_time: LogTime,
 }
 
-impl Survivor {
+impl<A: Application + Default> Survivor<A> {
     /// Reads it as a start of the server would, and carries out its log to the end.
     fn read(disk: &Arc<FolderDisk>, owner: &FolderOwner, stage: &Stage) -> anyhow::Result<Self> {
         let settings = Settings {
@@ -185,7 +203,7 @@ impl Survivor {
     fn carried_out(ready: &Ready, stage: &Stage) -> anyhow::Result<Self> {
         let stored = &ready.stored;
         let mut survivor = Self {
-            store: Replicated::default(),
+            store: Sessions::default(),
             term: Term(stored.hard_state.term),
             last_term: Term(0),
             last_index: Index(0),
@@ -280,7 +298,7 @@ impl Survivor {
     }
 }
 
-fn consequences(survivor: &Survivor, cluster: &str) -> String {
+fn consequences<A>(survivor: &Survivor<A>, cluster: &str) -> String {
     let unknown = survivor
         .last_index
         .0
@@ -309,21 +327,23 @@ fn entries(count: u64) -> String {
 
 fn new_name(old: &str) -> anyhow::Result<String> {
     let end = format!("-{:08x}", random_number()? >> 32);
+    let end_of_kind = Hosts::of(old).end_of_name();
+    let old = old.strip_suffix(end_of_kind).unwrap_or(old);
     // Names have at most 64 bytes; the random end is what matters.
-    let mut kept = old.len().min(64 - end.len());
+    let mut kept = old.len().min(64 - end.len() - end_of_kind.len());
     while !old.is_char_boundary(kept) {
         kept -= 1;
     }
-    Ok(format!("{}{end}", &old[..kept]))
+    Ok(format!("{}{end}{end_of_kind}", &old[..kept]))
 }
 
 /// Puts the new cluster's folder in the place of the old one in one step; where the old one is kept. If it
 /// is cut short there is the old folder or the new one, and another run begins from that.
-fn replace(
+fn replace<A: Application>(
     dir: &Path,
     owner: &FolderOwner,
     begins: &Beginning,
-    store: &Replicated,
+    store: &Sessions<A>,
     stage: &Stage,
 ) -> anyhow::Result<PathBuf> {
     let folder = group_folder(dir);

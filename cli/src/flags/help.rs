@@ -26,7 +26,7 @@ const GROUPS: &[Group] = &[
             "join",
             "durability",
         ],
-        &[],
+        &["learners"],
     ),
     (
         "Addresses",
@@ -61,7 +61,7 @@ const GROUPS: &[Group] = &[
     (
         "Memory",
         &["memory-limit-mib", "memory-policy"],
-        &["connections-max", "client-buffers-mib"],
+        &["connections-max", "client-buffers-mib", "values-mib"],
     ),
     (
         DATA_PLANES,

@@ -101,7 +101,10 @@ impl Machine {
                 Ok(())
             }
             (State::Up, None) => Ok(()), // something that a newer replica says
-            (State::Up, Some(Body::Welcome(_)))
+            (
+                State::Up,
+                Some(Body::Welcome(_) | Body::Value(_) | Body::Upto(_) | Body::Trimmed(_)),
+            )
             | (State::Greeting, Some(_) | None)
             | (State::Connecting, _) => {
                 self.counters.malformed += 1;

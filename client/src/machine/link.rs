@@ -104,6 +104,14 @@ impl Link {
         self.write(request, body, attachment);
     }
 
+    /// Says something to which no single answer belongs; its number.
+    pub fn say(&mut self, body: Body) -> u64 {
+        let request = self.next_request;
+        self.next_request += 1;
+        self.write(request, body, b"");
+        request
+    }
+
     /// What an answer with this number is for.
     pub fn answered(&mut self, request: u64) -> Option<RequestKind> {
         self.asked.remove(&request)
@@ -154,12 +162,8 @@ impl Link {
     }
 
     /// When it is to be looked at again.
-    pub fn next_wake(&self, patience: Duration) -> Since {
-        let wait = if self.owes() {
-            patience
-        } else {
-            super::PING_AFTER
-        };
+    pub fn next_wake(&self, patience: Duration, ping_after: Duration) -> Since {
+        let wait = if self.owes() { patience } else { ping_after };
         self.moved_at + wait
     }
 }

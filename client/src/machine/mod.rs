@@ -7,6 +7,7 @@
 //! does not come back by a late copy of anything, and a copy is either recognised or refused, however late it
 //! comes.
 mod answers;
+pub mod feed;
 mod link;
 mod session;
 
@@ -34,6 +35,13 @@ const HINT_PAUSE: Duration = Duration::from_secs(5);
 const FOLLOW_PAUSE: Duration = Duration::from_millis(100);
 /// So many refusals in a row, and another replica is asked.
 const REFUSED_IN_A_ROW_MAX: u32 = 8;
+
+/// The wait before a try after so many, a little different each time.
+fn backoff(chance: &mut ChaCha8Rng, (min, max): (Duration, Duration), tries: u32) -> Duration {
+    let wait = min * (1 << tries.min(DOUBLINGS_MAX));
+    let micros = u64::try_from(wait.min(max).as_micros()).unwrap_or(u64::MAX / 2);
+    Duration::from_micros(micros + chance.random_range(0..=micros / 2))
+}
 
 /// Time since some moment that the client knows.
 pub type Since = Duration;
@@ -302,16 +310,15 @@ impl Machine {
 
     /// The wait before a try after so many, a little different each time.
     fn wait(&mut self, tries: u32) -> Duration {
-        let wait = self.retry_min * (1 << tries.min(DOUBLINGS_MAX));
-        let micros = u64::try_from(wait.min(self.retry_max).as_micros()).unwrap_or(u64::MAX / 2);
-        Duration::from_micros(micros + self.chance.random_range(0..=micros / 2))
+        let retry = (self.retry_min, self.retry_max);
+        backoff(&mut self.chance, retry, tries)
     }
 
     /// When [`time_passed`](Self::time_passed) has something to do.
     #[must_use]
     pub fn next_wake(&self) -> Since {
         let links = [&self.link, &self.challenger].into_iter().flatten();
-        let of_links = links.map(|link| link.next_wake(self.patience));
+        let of_links = links.map(|link| link.next_wake(self.patience, PING_AFTER));
         let give_up = self.pending.values().map(|pending| pending.give_up_at);
         let waiting = self.pending.values().filter(|pending| !pending.is_out);
         let tries = waiting.map(|pending| pending.not_before);

@@ -79,6 +79,8 @@ const FOLLOWER_ANSWERS: &[&str] = &["forward", "refuse"];
 const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 /// Longest name of a user that Linux distributions make; two numbers are shorter.
 const USER_BYTES_MAX: usize = 32;
+/// So many learners as there may be, as numbers of five digits, commas and blanks between them.
+const LEARNERS_BYTES_MAX: usize = 64 * 7;
 const LOG_FORMATS: &[&str] = &["text", "json"];
 
 const fn number(min: u64, max: u64, unit: &'static str) -> Kind {
@@ -444,6 +446,23 @@ const BEHIND_PLANES: &[Spec] = &[
         kind: number(4, 1_024, "MiB"),
         unset: Unset::Value("64"),
         help: "Size of one file of the log.",
+    },
+    Spec {
+        name: "learners",
+        kind: Kind::Text {
+            bytes_max: LEARNERS_BYTES_MAX,
+        },
+        unset: Unset::Otherwise("a key-value store"),
+        help: "Keep values in the order of the log for these learners, in place of a key-value store: up to 64 \
+               numbers, such as `1,2`. A value is kept until all of them have checkpointed it. Clients use \
+               `listen-client`. The same on all replicas; the cluster's full name ends with `/values`.",
+    },
+    Spec {
+        name: "values-mib",
+        kind: number(4, 1 << 20, "MiB"),
+        unset: Unset::Value("256"),
+        help: "With `learners`: how much may be kept for the one that is furthest behind, with 64 bytes for each \
+               value. Then values are refused, with that learner's number. The same on all replicas.",
     },
     Spec {
         name: "memory-limit-mib",

@@ -68,6 +68,11 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
     if options.served.is_some() {
         settings.extend(VARIABLES.map(|(name, option)| (option, variable(name))));
     }
+    if let Some(values) = &options.values {
+        let learners: Vec<String> = values.learners.iter().map(ToString::to_string).collect();
+        settings.push(("learners", of_learners(&learners.join(","))));
+        settings.push(("values-mib", (values.kept_bytes_max >> 20).to_string()));
+    }
     settings.push((SECOND_GROUP, given(options.second_group.is_some())));
     if begins && !options.join {
         let ids: Vec<String> = options.members.keys().map(ToString::to_string).collect();
@@ -84,6 +89,14 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
 
 /// Variables of the environment of which follows what a program says, and how they are called here.
 const VARIABLES: [(&str, &str); 2] = [("LANG", "environment LANG"), ("TZ", "environment TZ")];
+
+/// Which learners there are; a checksum of many.
+fn of_learners(numbers: &str) -> String {
+    if numbers.len() > 64 {
+        return checksum([OsStr::new(numbers)]);
+    }
+    numbers.to_owned()
+}
 
 /// The value of one; a checksum of one that is long.
 fn variable(name: &str) -> String {

@@ -78,6 +78,14 @@ pub fn reads_in_parts<S: Service>(connection: &Connection) -> bool {
     }
 }
 
+/// Gives a client what comes to it without being asked for each time.
+pub fn give<S: Service>(admission: &Admission, core: &mut Core<S>, connection: &mut Connection) {
+    match connection.front {
+        Front::Native(_) => native::subscription::give(admission, core, connection),
+        Front::Memcached | Front::Redis(_) => {}
+    }
+}
+
 /// Tells a client what it is to know before its requests are looked at.
 pub fn tell<S: Service>(admission: &Admission, core: &Core<S>, connection: &mut Connection) {
     match connection.front {

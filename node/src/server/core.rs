@@ -10,6 +10,7 @@ use super::member_history::MemberHistory;
 use super::origin::{Group, Origin};
 use super::plane::Hosting;
 use super::route_outcome::RouteOutcome;
+use super::subscribers::Subscribers;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Now, Peer, Replica};
 use quorumwire_group::{AnswerTo, ForwardKind, Requester as _, SubmitOutcome, put_in_session};
@@ -42,6 +43,8 @@ pub struct Core<S: Hosted> {
     /// What it was before this start.
     pub history: MemberHistory,
     pub draining: bool,
+    /// Its clients that are given values.
+    pub subscribers: Subscribers,
     /// Whether writes get on.
     pub last_commit: LastCommit,
     pub counters: GroupCounters,
@@ -61,6 +64,7 @@ impl<S: Hosted> Core<S> {
             refuse_on_follower: false,
             history: MemberHistory::default(),
             draining: false,
+            subscribers: Subscribers::default(),
             last_commit: LastCommit::begin(now),
             counters: GroupCounters::default(),
             work: Cell::new(0),
@@ -234,7 +238,7 @@ impl<S: Hosted> Core<S> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::server::kv::KeyValue;
     use crate::server::plane_turn::tests::config;
@@ -259,7 +263,8 @@ mod tests {
         }
     }
 
-    fn core_of<S: Service>() -> Core<S> {
+    /// Of a replica that has just begun.
+    pub fn core_of<S: Service>() -> Core<S> {
         let now = Now(Duration::from_secs(1));
         let replica = Replica::new(config(), now, PersistedState::default()).unwrap();
         Core::new(S::default(), replica, Journal::new(None), GroupId(0), now)

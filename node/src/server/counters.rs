@@ -11,6 +11,7 @@ use super::links::LinkCounters;
 use super::plane::Questions;
 use super::served::Served;
 use super::service::Service;
+use super::values::Delivering;
 use crate::planes::KINDS;
 use crate::report::Durations;
 use quorumwire_control::{Counters as RaftCounters, FastCounters};
@@ -128,6 +129,7 @@ pub fn declared_counters() -> BTreeMap<String, &'static str> {
     all.each(&mut declare);
     KeyValue::declare(&mut declare);
     Served::declare(&mut declare);
+    Delivering::declare(&mut declare);
     let of_planes = KINDS.iter().flat_map(|kind| kind.counters).copied();
     let of_planes = of_planes
         .flatten()

@@ -62,9 +62,11 @@ mod snapshots;
 mod standstill;
 mod start;
 mod stream;
+mod subscribers;
 mod take_on;
 mod take_outcome;
 mod unexpected_tls;
+mod values;
 mod whole_files;
 
 use self::addresses::AddressBook;
@@ -104,6 +106,9 @@ pub use whole_files::sync_folder;
 
 /// What [`run`] replicates.
 pub type Replicated = quorumwire_sessions::Sessions<quorumwire_kv::Store>;
+
+/// What is replicated of a server that keeps values.
+pub type ReplicatedValues = quorumwire_sessions::Sessions<quorumwire_deliver::Values>;
 
 /// What is replicated of a served program, where none runs: what it has saved is carried from file to file.
 pub type ReplicatedProgram =
@@ -308,6 +313,7 @@ impl<S: Service> Server<S> {
         self.links.write(self.core.group.now, &mut self.link_events);
         self.show_links();
         self.each_group(S::end_turn);
+        self.each_group(Self::attend_subscribers);
         self.serve_clients(); // answers made in this turn
         for id in std::mem::take(&mut self.admission.attend_later) {
             self.clients.attend(id);
@@ -458,6 +464,7 @@ impl<S: Service> Server<S> {
         self.core.watch_commits_and_clock();
         group::keep_house(self);
         S::housekeeping(self);
+        self.end_stale_subscriptions();
         self.give_states();
         if std::mem::take(&mut self.core.group.stalled) {
             self.clients.attend_all();

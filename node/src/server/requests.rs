@@ -179,10 +179,12 @@ pub fn serve<S: Service>(
     admission.begin_share(core.work_done());
     by_front::tell(admission, core, connection);
     advance(admission, core, connection);
-    connection.take_in(scratch, |connection, bytes| {
+    let intake = connection.take_in(scratch, |connection, bytes| {
         core.group.now = clock::now(); // after the bytes came: a lease is judged by this
         take_each(admission, core, connection, bytes)
-    })
+    });
+    by_front::give(admission, core, connection);
+    intake
 }
 
 /// Takes requests off `bytes` for as long as the next one may be looked at. How many

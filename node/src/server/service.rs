@@ -14,6 +14,7 @@ use crate::options::ServerOptions;
 use crate::report::Report;
 use mio::Registry;
 use quorumwire_control::Entry;
+use quorumwire_deliver::Next;
 use quorumwire_group::FollowerRead;
 use quorumwire_interfaces::{Application, CounterSink, Index};
 use quorumwire_kv::{MemoryChange, QueryForm};
@@ -119,6 +120,21 @@ pub trait Service: Hosted {
     /// Why a command is not put into the log, because of more keys than a request may have.
     fn asks_for_too_many(_command: &[u8]) -> Option<String> {
         None
+    }
+
+    /// What a learner is given next that has had all before this instance; `None`: no values are kept here.
+    fn next_value(_: &Core<Self>, _from: u64) -> Option<Next<'_>> {
+        None
+    }
+
+    /// Whether it is one of the learners.
+    fn has_learner(_: &Core<Self>, _learner: u32) -> bool {
+        false
+    }
+
+    /// The last instance that is decided; it grows with whatever a learner could be given.
+    fn last_instance(_: &Core<Self>) -> u64 {
+        0
     }
 
     /// Answers a read out of the state as it is now.

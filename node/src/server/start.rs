@@ -23,6 +23,7 @@ use super::remembered::{Memory, lock_folder, open_all};
 use super::served::{self, Served};
 use super::service::{Native, Service};
 use super::snapshots;
+use super::values::Delivering;
 use super::{
     Addresses, DESCRIPTORS_MAX, HOUSEKEEPING_INTERVAL, Server, TOKEN_FIRST_CLIENT,
     TOKEN_FIRST_LINK, TOKEN_FIRST_LISTENER, TOKEN_PEERS, TOKEN_WAKE, clock, priority,
@@ -30,7 +31,7 @@ use super::{
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle, AdminPort, AdminService, AdminTls};
 use crate::descriptors;
 use crate::logging;
-use crate::options::{OnFollower, PROGRAM, ServerOptions};
+use crate::options::{OnFollower, PROGRAM, ServerOptions, VALUES};
 use crate::planes::PlaneChoice;
 use crate::privileges;
 use crate::service_manager::ServiceManager;
@@ -80,9 +81,13 @@ const KEEPALIVES_PER_ELECTION_TIMEOUT: u32 = 5;
 /// A connection on which nothing came for so many election timeouts is dead.
 const SILENCE_ELECTION_TIMEOUTS: u32 = 4;
 
-/// A replica of the key-value store, for memcached, Redis and native clients. Serves until the process is
-/// told to stop by SIGTERM or SIGINT. An error means it could not start, or could not go on.
+/// A replica of the key-value store, for memcached, Redis and native clients; or of values that are kept for
+/// learners, if the options name some. Serves until the process is told to stop by SIGTERM or SIGINT. An
+/// error means it could not start, or could not go on.
 pub fn run(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<()> {
+    if options.values.is_some() {
+        return serve::<Delivering>(&named(options, VALUES)?, admin);
+    }
     serve::<KeyValue>(options, admin)
 }
 

@@ -126,14 +126,8 @@ impl<'n> Cluster<'n> {
         let members = (0..self.network.replicas()).map(|id| format!("{id}={}", self.ip(id)));
         let members: Vec<String> = members.collect();
         let dir = dir.display().to_string();
-        // A program's cluster is called otherwise than a store's.
-        let of_program = format!("{CLUSTER_NAME}/run");
-        let name = if self.plan.serves.is_empty() {
-            CLUSTER_NAME
-        } else {
-            &of_program
-        };
-        let new = ["keys", "new", "--cluster", name, "--dir", &dir];
+        let name = format!("{CLUSTER_NAME}{}", self.plan.end_of_name());
+        let new = ["keys", "new", "--cluster", &name, "--dir", &dir];
         self.command(&[&new[..], &["--members", &members.join(",")]].concat())?;
         Ok(())
     }

@@ -110,6 +110,16 @@ impl Plan {
         }
     }
 
+    /// What the full name of a cluster ends with that is no store.
+    pub(crate) fn end_of_name(&self) -> &'static str {
+        let has_learners = self.options.iter().any(|(name, _)| *name == "learners");
+        match () {
+            () if !self.serves.is_empty() => "/run",
+            () if has_learners => "/values",
+            () => "",
+        }
+    }
+
     /// The same with data planes: those over UDP unless the environment names others.
     #[must_use]
     pub fn fast(replicas: u16, durability: Durability) -> Self {

@@ -9,6 +9,7 @@ mod busy_polls;
 mod client_certificates;
 mod client_examples;
 mod dashboard;
+mod deliveries;
 mod disks;
 mod dissector;
 mod expiry;

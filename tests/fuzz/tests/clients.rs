@@ -70,12 +70,15 @@ fn clients_words() -> Vec<Vec<u8>> {
 
 fn client_seeds() -> Vec<Seed> {
     let mut seeds = named(VECTORS, &["hello", "submit", "query", "ping"]);
+    let subscribes = named(VECTORS, &["subscribe", "credit"]);
     let all: Vec<u8> = seeds.iter().flat_map(|(_, it)| it.clone()).collect();
     let mut long = from_client(1, from_client::Body::Query(Query {}), &[b'k'; 101]);
     seeds.push(("longer-than-allowed", long.clone()));
     long[8..12].fill(0xff);
     seeds.push(("announces-too-much", long));
     seeds.push(("begins-and-submits", all));
+    let subscribes = subscribes.into_iter().flat_map(|(_, bytes)| bytes);
+    seeds.push(("subscribes", subscribes.collect()));
     seeds
 }
 

@@ -6,7 +6,7 @@ pub struct FromClient {
     /// Comes back in the answer. A client uses each number once per connection; 0 with its hello.
     #[prost(uint64, tag = "1")]
     pub request: u64,
-    #[prost(oneof = "from_client::Body", tags = "8, 9, 10, 11")]
+    #[prost(oneof = "from_client::Body", tags = "8, 9, 10, 11, 12, 13")]
     pub body: ::core::option::Option<from_client::Body>,
 }
 /// Nested message and enum types in `FromClient`.
@@ -21,6 +21,10 @@ pub mod from_client {
         Query(super::Query),
         #[prost(message, tag = "11")]
         Ping(super::Ping),
+        #[prost(message, tag = "12")]
+        Subscribe(super::Subscribe),
+        #[prost(message, tag = "13")]
+        Credit(super::Credit),
     }
 }
 /// The first message of every connection, and only the first.
@@ -54,13 +58,34 @@ pub struct Query {}
 /// Say something, to show that the connection lives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Ping {}
+/// From version 2 on: give this learner the values from this instance on, in their order, as this replica applies
+/// them. Answered by values, by how far it is, or by a refusal, all with the number of this request. A connection has
+/// one subscription at a time; what ends it is a refusal, or that what it lacks is trimmed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Subscribe {
+    #[prost(uint32, tag = "1")]
+    pub learner: u32,
+    /// Not 0.
+    #[prost(uint64, tag = "2")]
+    pub from: u64,
+    /// So many bytes of values may be on their way; each value counts VALUE_OVERHEAD_BYTES more than it has. A value is sent
+    /// while some credit is left, also one that is longer than that.
+    #[prost(uint64, tag = "3")]
+    pub credit_bytes: u64,
+}
+/// So many more. Not answered.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Credit {
+    #[prost(uint64, tag = "1")]
+    pub bytes: u64,
+}
 /// Every frame from a replica carries one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FromServer {
     /// The request that is answered; 0 if it is none.
     #[prost(uint64, tag = "1")]
     pub request: u64,
-    #[prost(oneof = "from_server::Body", tags = "8, 9, 10, 11, 12, 13")]
+    #[prost(oneof = "from_server::Body", tags = "8, 9, 10, 11, 12, 13, 14, 15, 16")]
     pub body: ::core::option::Option<from_server::Body>,
 }
 /// Nested message and enum types in `FromServer`.
@@ -79,6 +104,12 @@ pub mod from_server {
         Refused(super::Refused),
         #[prost(message, tag = "13")]
         Pong(super::Pong),
+        #[prost(message, tag = "14")]
+        Value(super::Value),
+        #[prost(message, tag = "15")]
+        Upto(super::Upto),
+        #[prost(message, tag = "16")]
+        Trimmed(super::Trimmed),
     }
 }
 /// Answer to a hello: from now on requests are taken.
@@ -138,6 +169,24 @@ pub struct Refused {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Pong {}
+/// The next value of a subscription. Attachment: the value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Value {
+    #[prost(uint64, tag = "1")]
+    pub instance: u64,
+}
+/// Up to this instance a subscription has been given all values that there are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Upto {
+    #[prost(uint64, tag = "1")]
+    pub instance: u64,
+}
+/// A subscription ends: some of what it lacks is kept by nobody any more, which is nothing up to this instance.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Trimmed {
+    #[prost(uint64, tag = "1")]
+    pub upto: u64,
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum GoodbyeReason {

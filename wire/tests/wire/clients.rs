@@ -53,14 +53,25 @@ fn what_clients_say_is_its_vector() {
         session: 0x0100_0000_dead_beef,
         sequence: 300,
     };
+    let subscribe = client::Subscribe {
+        learner: 3,
+        from: 5,
+        credit_bytes: 1024,
+    };
     let cases = [
         ("hello", Body::Hello(hello), NO_BYTES),
         ("submit", Body::Submit(submit), b"hello"),
         ("query", Body::Query(client::Query {}), b"get a"),
         ("ping", Body::Ping(client::Ping {}), b""),
+        ("subscribe", Body::Subscribe(subscribe), b""),
+        ("credit", Body::Credit(client::Credit { bytes: 300 }), b""),
     ];
     for (name, body, attachment) in cases {
-        let request = if name == "hello" { 0 } else { 42 };
+        let request = match name {
+            "hello" => 0,
+            "credit" => 43,
+            _ => 42,
+        };
         let body = Some(body);
         check(name, &client::FromClient { request, body }, attachment);
     }
@@ -101,8 +112,21 @@ fn what_replicas_say_is_its_vector() {
         ),
         ("refused", 42, Body::Refused(refused), b""),
         ("pong", 42, Body::Pong(client::Pong {}), b""),
+        (
+            "value",
+            42,
+            Body::Value(client::Value { instance: 300 }),
+            b"hello",
+        ),
+        ("upto", 42, Body::Upto(client::Upto { instance: 7 }), b""),
+        (
+            "trimmed",
+            42,
+            Body::Trimmed(client::Trimmed { upto: 9 }),
+            b"",
+        ),
     ];
-    let count = cases.len() + 4;
+    let count = cases.len() + 6;
     for (name, request, body, attachment) in cases {
         let body = Some(body);
         check(name, &client::FromServer { request, body }, attachment);

@@ -60,6 +60,7 @@ pub fn take<S: Service>(
     let leader = leader(admission, core).map(told);
     let client = state(connection);
     client.is_welcome = true;
+    client.protocol = version;
     client.counters.welcomed += 1;
     client.told.clone_from(&leader);
     let welcome = client::Welcome {

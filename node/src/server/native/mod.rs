@@ -5,6 +5,7 @@
 //! Answers leave in the order of requests, as those of other protocols do. Clients match them by their
 //! numbers and count on no order.
 mod hello;
+pub mod subscription;
 
 use super::admission::Admission;
 use super::clients::{AnswerKind, Connection, ReadState, SlotKind};
@@ -100,7 +101,18 @@ fn take_message<S: Service>(
             let pong = from_server::Body::Pong(client::Pong {});
             put(&mut connection.output, message.request, pong, b"");
         }
-        (true, Some(Body::Ping(_) | Body::Hello(_)) | None) | (false, _) => {
+        (true, Some(Body::Subscribe(asked))) if attachment.is_empty() => {
+            connection.last_request = core.group.now;
+            subscription::take(core, connection, &asked);
+        }
+        (true, Some(Body::Credit(credit))) if attachment.is_empty() => {
+            subscription::take_credit(connection, credit);
+        }
+        (
+            true,
+            Some(Body::Ping(_) | Body::Hello(_) | Body::Subscribe(_) | Body::Credit(_)) | None,
+        )
+        | (false, _) => {
             let detail = "a hello comes first, once; then commands, queries and pings".to_owned();
             hello::close(connection, CloseReason::Malformed, detail);
         }

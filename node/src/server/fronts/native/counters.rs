@@ -92,6 +92,14 @@ counters! {
         pub queries: "client_port_queries",
         /// Pings on the port `client`
         pub pings: "client_port_pings",
+        /// Subscriptions for values begun on the port `client`
+        pub subscriptions: "client_port_subscriptions",
+        /// Subscriptions on the port `client` that ended because some of what they lacked was trimmed
+        pub subscriptions_trimmed: "client_port_subscriptions_trimmed",
+        /// Values given to subscriptions on the port `client`
+        pub values: "client_port_values",
+        /// Bytes of values given to subscriptions on the port `client`
+        pub value_bytes: "client_port_value_bytes",
         /// Commands of clients of the port `client` that had run before, answered as they were then
         pub answers_repeated: "client_port_commands_repeated",
     }

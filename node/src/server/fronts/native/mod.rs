@@ -22,8 +22,25 @@ pub struct NativeClient {
     pub waiting: VecDeque<u64>,
     /// Who it was told leads.
     pub told: Option<client::Leader>,
+    /// The version of the protocol that both know.
+    pub protocol: u32,
+    /// It is given values.
+    pub subscription: Option<Subscription>,
     /// Not added to those of all yet.
     pub counters: NativeCounters,
+}
+
+/// A client that is given values.
+#[derive(Debug)]
+pub struct Subscription {
+    /// The number of its request.
+    pub request: u64,
+    /// It has been given all before this instance.
+    pub next: u64,
+    /// Bytes that may still be on their way; less than 0 after a value that is longer.
+    pub credit: i64,
+    /// It has heard something.
+    pub is_told: bool,
 }
 
 impl NativeClient {
@@ -77,6 +94,19 @@ pub fn put(output: &mut Vec<u8>, request: u64, body: from_server::Body, attachme
     write_client_frame(output, &message, attachment);
 }
 
+/// Writes a refusal; what it is counted as.
+pub fn put_refused(
+    output: &mut Vec<u8>,
+    request: u64,
+    reason: Reason,
+    instead: &[u8],
+) -> client::RefusedReason {
+    let refused = words::refused(reason, instead);
+    let counted = refused.reason();
+    put(output, request, from_server::Body::Refused(refused), b"");
+    counted
+}
+
 /// What one connection too many is told.
 pub fn too_many_connections() -> Vec<u8> {
     goodbye(client::GoodbyeReason::TooManyConnections, String::new())
@@ -120,7 +150,10 @@ mod tests {
                 other @ (from_server::Body::Welcome(_)
                 | from_server::Body::Goodbye(_)
                 | from_server::Body::Leader(_)
-                | from_server::Body::Pong(_)) => panic!("{other:?}"),
+                | from_server::Body::Pong(_)
+                | from_server::Body::Value(_)
+                | from_server::Body::Upto(_)
+                | from_server::Body::Trimmed(_)) => panic!("{other:?}"),
             }
         }
     }
