@@ -1,5 +1,5 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb ci
+.PHONY: help setup install generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
@@ -13,7 +13,8 @@ help:
 	@echo 'make soak-elections  MINUTES=60: busy processors and load, with and without planes: no election'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
 	@echo 'make bench     side by side with what people would use instead, and data planes: bench/RESULTS.md; ARGS=--short or --full'
-	@echo 'make deb       a Debian package in target/debian (docs/installing.md)'
+	@echo 'make deb       Debian packages in target/debian: the server, and libquorumwire (docs/installing.md)'
+	@echo 'make install   PREFIX=DIR: libquorumwire for programs in C and C++ (docs/library.md)'
 	@echo 'make generate  the committed code that is made from the schemas in wire/'
 	@echo 'make accept    rewrite the expected traces of tests/scenarios: read the diff'
 	@echo 'make setup     install what the others need (they do it themselves)'
@@ -222,6 +223,13 @@ deb: build
 	target/release/quorumwire completions zsh >$(MADE)/completions/_quorumwire
 	target/release/quorumwire completions fish >$(MADE)/completions/quorumwire.fish
 	$(CARGO_DEB) --quiet --package quorumwire-cli --no-build --no-strip --locked
+	packaging/library
+
+# The library for programs in C and C++.
+install: export CARGO_INCREMENTAL := 0
+install:
+	@tools/setup build
+	client/c/install PREFIX=$(PREFIX) $(if $(DESTDIR),DESTDIR=$(DESTDIR)) $(if $(LIBDIR),LIBDIR=$(LIBDIR))
 
 ci:
 	.ci/run

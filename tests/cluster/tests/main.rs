@@ -6,6 +6,7 @@ mod amnesia;
 mod backups;
 mod busy_machine;
 mod busy_polls;
+mod c_library;
 mod client_certificates;
 mod client_examples;
 mod dashboard;

@@ -1,0 +1,245 @@
+//! The header, the library and the manual say the same, and what is misused is noticed.
+use quorumwire_c::{Code, Recovered};
+use std::collections::BTreeSet;
+use std::fs;
+use std::mem::{align_of, offset_of, size_of};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const HEADER: &str = include_str!("../quorumwire.h");
+const MAP: &str = include_str!("../quorumwire.map");
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn run(program: impl AsRef<Path>, arguments: &[&str]) -> Output {
+    let program = program.as_ref();
+    let done = Command::new(program).args(arguments).output();
+    let done = done.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        done.status.success(),
+        "{} {arguments:?}: {said}",
+        program.display()
+    );
+    done
+}
+
+fn stdout(program: impl AsRef<Path>, arguments: &[&str]) -> String {
+    String::from_utf8(run(program, arguments).stdout).unwrap()
+}
+
+/// The library as a program finds it.
+fn installed() -> TempDir {
+    let prefix = TempDir::new().unwrap();
+    let to = format!("PREFIX={}", prefix.path().display());
+    run(folder().join("install"), &[&to, "PROFILE=dev"]);
+    prefix
+}
+
+/// The header without what it explains.
+fn code() -> String {
+    let mut code = String::new();
+    let mut left = HEADER;
+    while let Some((before, comment)) = left.split_once("/*") {
+        code.push_str(before);
+        left = comment.split_once("*/").expect("comments end").1;
+    }
+    code + left
+}
+
+/// Names in front of an opening parenthesis.
+fn declared() -> BTreeSet<String> {
+    let code = code();
+    let words = code.split('(').map(|before| {
+        let word = before.rsplit(|it: char| !it.is_ascii_alphanumeric() && it != '_');
+        word.into_iter().next().unwrap_or_default().to_owned()
+    });
+    words.filter(|it| it.starts_with("quorumwire_")).collect()
+}
+
+/// The numbers that the header gives names to.
+fn constants() -> Vec<String> {
+    let names = HEADER
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define "));
+    let names = names.filter_map(|line| line.split_once(' '));
+    names.map(|(name, _)| name.to_owned()).collect()
+}
+
+#[test]
+fn every_symbol_is_declared_has_a_version_and_a_page_of_the_manual() {
+    let prefix = installed();
+    let library = prefix.path().join("lib/libquorumwire.so");
+    let library = library.to_str().unwrap();
+    let symbols = stdout(
+        "nm",
+        &["-D", "--defined-only", "--with-symbol-versions", library],
+    );
+    let mut exported = BTreeSet::new();
+    for line in symbols.lines() {
+        let name = line.split_whitespace().nth(2).unwrap();
+        if name.starts_with("QUORUMWIRE_") {
+            continue; // the version itself
+        }
+        let (name, version) = name.split_once("@@").expect("a version");
+        assert_eq!(version, "QUORUMWIRE_1.0", "{name}");
+        exported.insert(name.to_owned());
+    }
+    assert_eq!(exported, declared());
+    assert_eq!(exported.len(), 13);
+    let mapped = MAP.lines().filter_map(|line| line.trim().strip_suffix(';'));
+    let mapped = mapped.filter(|it| it.starts_with("quorumwire_"));
+    assert_eq!(exported, mapped.map(str::to_owned).collect());
+    let dynamic = stdout("readelf", &["-d", library]);
+    assert!(
+        dynamic.contains("soname: [libquorumwire.so.1]"),
+        "{dynamic}"
+    );
+    for name in exported {
+        let page = prefix.path().join(format!("share/man/man3/{name}.3"));
+        let mut text = fs::read_to_string(&page).expect(&name);
+        if let Some(other) = text.strip_prefix(".so ") {
+            let other = prefix.path().join("share/man").join(other.trim());
+            text = fs::read_to_string(other).expect(&name);
+        }
+        assert!(text.contains(&format!("{name}(")), "{name}");
+    }
+}
+
+/// What a program in C prints of each constant and of the struct.
+fn printed(language: &[&str]) -> String {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let mut source =
+        "#include <stdio.h>\n#include \"quorumwire.h\"\nint main(void)\n{\n".to_owned();
+    let mut print = |name: &str, number: &str| {
+        source.push_str("\tprintf(\"%s %ld\\n\", ");
+        source.push_str(&[&format!("{name:?}"), ", (long)", number, ");\n"].concat());
+    };
+    for name in constants() {
+        print(&name, &name);
+    }
+    print("size", "sizeof(quorumwire_recovered_t)");
+    for field in ["instance", "value", "size", "state"] {
+        print(field, &format!("offsetof(quorumwire_recovered_t, {field})"));
+    }
+    source += "\treturn 0;\n}\n";
+    fs::write(path("print.c"), source).unwrap();
+    let include = format!("-I{}", self::folder().display());
+    let (from, to) = (path("print.c"), path("print"));
+    let arguments = [language, &WARNINGS, &[&include, &from, "-o", &to]].concat();
+    run("cc", &arguments);
+    stdout(to, &[])
+}
+
+#[test]
+fn constants_and_structs_are_those_of_the_library() {
+    let codes = Code::ALL
+        .iter()
+        .map(|code| (code.name(), (*code as isize).cast_unsigned()));
+    let states = [
+        ("QUORUMWIRE_DECIDED", Recovered::DECIDED),
+        ("QUORUMWIRE_NO_OP", Recovered::NO_OP),
+        ("QUORUMWIRE_TRIMMED", Recovered::TRIMMED),
+        ("QUORUMWIRE_NOT_DECIDED", Recovered::NOT_DECIDED),
+    ];
+    let states = states.map(|(name, state)| (name, (state as isize).cast_unsigned()));
+    let layout = [
+        ("size", size_of::<Recovered>()),
+        ("instance", offset_of!(Recovered, instance)),
+        ("value", offset_of!(Recovered, value)),
+        ("size", offset_of!(Recovered, size)),
+        ("state", offset_of!(Recovered, state)),
+    ];
+    let all = codes.chain(states).chain(layout);
+    let lines = all.map(|(name, number)| format!("{name} {}\n", number.cast_signed()));
+    let expected: String = lines.collect();
+    assert_eq!(align_of::<Recovered>(), 8);
+    assert_eq!(printed(&["-std=c99"]), expected);
+    assert_eq!(printed(&["-x", "c++", "-std=c++11"]), expected);
+}
+
+const MISUSE: &str = r#"
+#include <quorumwire.h>
+#include <stdio.h>
+#include <string.h>
+#define REQUIRE(is_so) do { if (!(is_so)) { printf("%s\n", #is_so); return 1; } } while (0)
+static char text[256];
+static void delivered(void *context, uint64_t instance, const void *value, size_t size)
+{
+	(void)context; (void)instance; (void)value; (void)size;
+}
+int main(void)
+{
+	quorumwire_t *none = (quorumwire_t *)text, *handle = none;
+	quorumwire_recovered_t recovered = { 0, NULL, 0, 0 };
+	REQUIRE(quorumwire_open(NULL, NULL) == QUORUMWIRE_ERROR_ARGUMENT);
+	REQUIRE(quorumwire_open(NULL, &handle) == QUORUMWIRE_ERROR_ARGUMENT && handle == NULL);
+	REQUIRE(quorumwire_open("/nowhere", &handle) == QUORUMWIRE_ERROR_CONFIGURATION && handle == NULL);
+	REQUIRE(quorumwire_last_error(NULL, text, sizeof(text)) > 0 && strstr(text, "/nowhere"));
+	REQUIRE(quorumwire_last_error(NULL, NULL, 0) > 0);
+	REQUIRE(quorumwire_close(NULL) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_close(none) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_submit(none, "a", 1, NULL, NULL) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_submit_wait(none, "a", 1, NULL) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_deliver(none, 1, 0, delivered, NULL) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_poll(none, -1) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_fd(none) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_recover(none, 1, &recovered) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_checkpoint(none, 1, 1, NULL) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_value_bytes_max(none) == 0);
+	quorumwire_recovered_free(NULL);
+	quorumwire_recovered_free(&recovered);
+	REQUIRE(strcmp(quorumwire_error_text(QUORUMWIRE_OK), "done") == 0);
+	REQUIRE(strlen(quorumwire_error_text(4711)) > 0);
+	printf("all was noticed\n");
+	return 0;
+}
+"#;
+
+#[test]
+fn what_is_no_handle_is_noticed_by_the_archive_and_by_the_shared_library() {
+    let prefix = installed();
+    let path = |name: &str| prefix.path().join(name).display().to_string();
+    fs::write(path("misuse.c"), MISUSE).unwrap();
+    let config = |static_: &[&str]| {
+        let found = Command::new("pkg-config")
+            .args(static_)
+            .args(["--cflags", "--libs", "quorumwire"])
+            .env("PKG_CONFIG_PATH", path("lib/pkgconfig"))
+            .output()
+            .expect("pkg-config is there: tools/setup installs it");
+        assert!(found.status.success(), "{found:?}");
+        String::from_utf8(found.stdout).unwrap()
+    };
+    let (source, to) = (path("misuse.c"), path("misuse"));
+    let shared = config(&[]);
+    let rest: Vec<&str> = shared.split_whitespace().collect();
+    let rpath = format!("-Wl,-rpath,{}", path("lib"));
+    run(
+        "cc",
+        &[
+            &["-std=c99"],
+            &WARNINGS[..],
+            &[&source, "-o", &to, &rpath],
+            &rest,
+        ]
+        .concat(),
+    );
+    assert_eq!(stdout(&to, &[]), "all was noticed\n");
+    // Only the archive is left.
+    for name in ["lib/libquorumwire.so", "lib/libquorumwire.so.1"] {
+        fs::remove_file(path(name)).unwrap();
+    }
+    let archive = config(&["--static"]);
+    let rest: Vec<&str> = archive.split_whitespace().collect();
+    run(
+        "cc",
+        &[&["-std=c99"], &WARNINGS[..], &[&source, "-o", &to], &rest].concat(),
+    );
+    assert_eq!(stdout(&to, &[]), "all was noticed\n");
+}

@@ -1,0 +1,201 @@
+//! libquorumwire as a program finds it once it is installed: the example in C and a program in C++ against a
+//! real cluster whose replicas are killed.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
+const VALUES: usize = 2000;
+/// What is submitted last.
+const END: &str = "the end";
+const DEADLINE: Duration = Duration::from_mins(2);
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn succeed(command: &mut Command) -> Result<String> {
+    let done = command.stdin(Stdio::null()).output();
+    let done = done.with_context(|| format!("{command:?}"))?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "{command:?}: {said}");
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+/// Installs the library into this folder.
+fn install(prefix: &Path) -> Result<()> {
+    let mut install = Command::new(repository().join("client/c/install"));
+    let to = format!("PREFIX={}", prefix.display());
+    succeed(install.args([&to, "PROFILE=dev"])).map(drop)
+}
+
+fn compile(prefix: &Path, compiler: &[&str], source: &str, name: &str) -> Result<PathBuf> {
+    let library = prefix.join("lib");
+    let mut config = Command::new("pkg-config");
+    config.env("PKG_CONFIG_PATH", library.join("pkgconfig"));
+    let flags = succeed(config.args(["--cflags", "--libs", "quorumwire"]))?;
+    let to = prefix.join(name);
+    let mut compile = Command::new(compiler[0]);
+    compile.args(&compiler[1..]).args(WARNINGS);
+    compile.arg(repository().join(source)).arg("-o").arg(&to);
+    compile.arg(format!("-Wl,-rpath,{}", library.display()));
+    succeed(compile.args(flags.split_whitespace()))?;
+    Ok(to)
+}
+
+/// Ends with the test.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Runs beside the test; what it says is in a file.
+fn start(program: &Path, arguments: &[&str], said: &Path) -> Result<Program> {
+    let file = File::create(said)?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    command.stdout(file.try_clone()?).stderr(file);
+    Ok(Program(command.spawn()?))
+}
+
+fn kill_replicas(cluster: &mut Cluster<'_>, until: &mut dyn FnMut() -> Result<bool>) -> Result<()> {
+    let end = Instant::now() + DEADLINE;
+    let mut round = 0;
+    while !until()? {
+        ensure!(Instant::now() < end, "it takes too long");
+        thread::sleep(Duration::from_millis(300));
+        if round % 3 == 2 {
+            cluster.kill_all()?;
+            cluster.start_all()?;
+        } else {
+            let leader = cluster.wait_for_leader()?;
+            cluster.kill(leader)?;
+            cluster.wait_for_leader_other_than(leader)?;
+            cluster.start(leader)?;
+        }
+        cluster.wait_for_leader()?;
+        round += 1;
+    }
+    ensure!(round >= 2, "nobody was killed meanwhile");
+    Ok(())
+}
+
+/// The lines that a learner has printed.
+fn lines(said: &Path) -> Result<Vec<String>> {
+    let text = fs::read_to_string(said)?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// What was decided stands there once, in the order of the instances; others at most once.
+fn judge(submitted: &str, learned: &[String]) -> Result<()> {
+    let mut at: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (place, line) in learned.iter().enumerate() {
+        if let Some((number, _)) = line.split_once(';') {
+            at.entry(number.parse()?).or_default().push(place);
+        }
+    }
+    let (mut decided, mut count) = (Vec::new(), 0);
+    for line in submitted.lines() {
+        let words: Vec<i64> = line.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+        let [number, error, instance] = words[..] else {
+            anyhow::bail!("{line}");
+        };
+        count += 1;
+        let found = at.remove(&number.try_into()?).unwrap_or_default();
+        if error == 0 {
+            ensure!(found.len() == 1, "{line}: it was learned at {found:?}");
+            decided.push((instance, found[0]));
+        } else {
+            ensure!(found.len() <= 1, "{line}: it was learned at {found:?}");
+        }
+    }
+    ensure!(
+        count == VALUES && decided.len() > VALUES / 2,
+        "{} of {count}",
+        decided.len()
+    );
+    decided.sort_unstable();
+    ensure!(
+        decided.windows(2).all(|it| it[0].1 < it[1].1),
+        "another order"
+    );
+    Ok(())
+}
+
+#[test]
+fn programs_in_c_and_cpp_submit_and_learn_while_replicas_are_killed() {
+    let plan = Plan {
+        options: vec![("learners", "1,2")],
+        ..Plan::new(3, Durability::Sync)
+    };
+    run_started(plan, |cluster| {
+        let prefix = cluster.scratch_file("prefix");
+        install(&prefix)?;
+        let learner = compile(
+            &prefix,
+            &["cc", "-std=c99"],
+            "docs/examples/c/learner.c",
+            "learner",
+        )?;
+        let source = "tests/cluster/tests/c_library/submitter.cpp";
+        let submitter = compile(&prefix, &["c++", "-std=c++11"], source, "submitter")?;
+        let configuration = cluster.scratch_file("client.toml");
+        let addresses = cluster.founders().map(|id| cluster.native(id));
+        let addresses: Vec<String> = addresses.map(|it| SocketAddr::to_string(&it)).collect();
+        fs::write(
+            &configuration,
+            format!("addresses = {addresses:?}\ndeadline_ms = 30000\npatience_ms = 500\n"),
+        )?;
+        let configuration = configuration.to_str().context("a path")?;
+        let said = |name: &str| cluster.scratch_file(name);
+        let (first, second, results) = (said("first"), said("second"), said("results"));
+        let learn = |number, said: &Path| {
+            let arguments = [configuration, "learn", number, "1000000"];
+            start(&learner, &arguments, said)
+        };
+        let _first = learn("1", &first)?;
+        let _second = learn("2", &second)?;
+        let arguments = [configuration, &VALUES.to_string()];
+        let mut submits = start(&submitter, &arguments, &results)?;
+        let mut code = None;
+        kill_replicas(cluster, &mut || {
+            code = submits.0.try_wait()?;
+            Ok(code.is_some())
+        })?;
+        let text = fs::read_to_string(&results)?;
+        let has_ended_well = code.is_some_and(|it| it.success());
+        ensure!(
+            has_ended_well,
+            "{}",
+            text.lines().next_back().unwrap_or_default()
+        );
+        let last = succeed(Command::new(&learner).args([configuration, "submit", END]))?;
+        ensure!(last.starts_with("the end has instance "), "{last}");
+        cluster.wait_for("both learners to have all", || {
+            for said in [&first, &second] {
+                if lines(said)?.last().is_none_or(|it| it != END) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })?;
+        let both = [lines(&first)?, lines(&second)?].map(|lines| {
+            let values = lines.into_iter().filter(|it| !it.starts_with("checkpoint"));
+            values.collect::<Vec<_>>()
+        });
+        ensure!(both[0] == both[1], "the learners differ");
+        judge(&text, &both[0])
+    });
+}
