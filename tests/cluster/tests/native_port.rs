@@ -12,7 +12,9 @@ use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_wire::client::{self, FromClient, FromServer, GoodbyeReason};
 use quorumwire_wire::client::{from_client::Body, from_server};
 use quorumwire_wire::limits::SESSION_COMMAND_BYTES_MAX;
-use quorumwire_wire::{ClientFrame, take_client_frame, write_client_frame};
+use quorumwire_wire::{
+    CLIENT_PROTOCOL_VERSION_MAX, ClientFrame, take_client_frame, write_client_frame,
+};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The first byte of a store's command that is in Redis' words.
@@ -125,8 +127,8 @@ fn what_is_not_the_protocol_is_closed_and_counted() {
             ensure!(cluster.counter(0, "client_port_closed_malformed")? == count);
         }
         let newer = client::Hello {
-            protocol_min: 2,
-            protocol_max: 9,
+            protocol_min: CLIENT_PROTOCOL_VERSION_MAX + 1,
+            protocol_max: CLIENT_PROTOCOL_VERSION_MAX + 9,
             ..client::Hello::default()
         };
         let (reason, before) = say(cluster, &frame(0, Body::Hello(newer), b""))?;
