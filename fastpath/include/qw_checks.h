@@ -326,8 +326,9 @@ enum qw_check {
 	/* Acceptor: an instance has a slot of its own. Without it: an open instance's vote is
 	 * overwritten. */
 	QW_CHECK_PAXOS_WINDOW = 112,
-	/* Acceptor: who has lost its memory is no member up to its bound. Without it: an
-	 * acceptor without memory decides against what it had voted for. */
+	/* Acceptor: who has lost its memory is no member up to its bound, except where it has
+	 * voted since. Without it: an acceptor without memory decides against what it had voted
+	 * for. */
 	QW_CHECK_PAXOS_BOUND = 113,
 	/* A box that is off promises and proposes nothing. Without it: a vote leaves after the
 	 * fence, that nobody accounts for. */
@@ -344,9 +345,12 @@ enum qw_check {
 	/* There is an instance after those that are forgotten. Without it: the instance after
 	 * the last is 0. */
 	QW_CHECK_PAXOS_TRIM_WITHIN = 118,
+	/* A coordinator goes on behind what is forgotten. Without it: a coordinator gives no
+	 * value an instance any more. */
+	QW_CHECK_PAXOS_TRIM_NEXT = 119,
 	/* What is forgotten stays so. Without it: an instance that is forgotten is voted for
 	 * again. */
-	QW_CHECK_PAXOS_TRIM_MONOTONE = 119,
+	QW_CHECK_PAXOS_TRIM_MONOTONE = 120,
 };
 
 #define QW_REASON_OF_HEADER_WHOLE QW_REASON_NOT_OURS

@@ -180,11 +180,18 @@ qw_paxos_promise_all(struct qw_paxos_registers *state, const struct qw_header *i
 	qw_paxos_send(state, QW_REPLY, out);
 }
 
+/* Whether the slot has a vote of this instance. */
+static inline __attribute__((always_inline)) int
+qw_paxos_has_voted(const struct qw_paxos_slot *slot, __u64 instance)
+{
+	return qw_paxos_is_of(slot, instance) && slot->vote_round != 0;
+}
+
 /* Acceptor: behind `header` comes what was voted for this instance, if something was. */
 static inline __attribute__((always_inline)) void
 qw_paxos_add_vote(const struct qw_paxos_slot *slot, __u64 instance, struct qw_outcome *out)
 {
-	if (!qw_paxos_is_of(slot, instance) || slot->vote_round == 0)
+	if (!qw_paxos_has_voted(slot, instance))
 		return;
 	out->header.previous_term = slot->vote_round;
 	out->header.flags = slot->flags;
@@ -196,7 +203,9 @@ qw_paxos_add_vote(const struct qw_paxos_slot *slot, __u64 instance, struct qw_ou
 	out->actions |= QW_VOTE;
 }
 
-/* Acceptor: a coordinator asks for a round, for one instance. */
+/* Acceptor: a coordinator asks for a round, for one instance. Who has lost its memory cannot tell
+ * what it voted for up to its bound, until it votes there again: in a round that others have
+ * promised, so it is what was decided, if something was. */
 static inline __attribute__((always_inline)) void
 qw_paxos_promise(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 		 const struct qw_header *in, struct qw_outcome *out)
@@ -204,6 +213,7 @@ qw_paxos_promise(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 	__u64 promised = qw_paxos_promised(state, slot, in->index);
 	__u64 holder = state->round == promised ? state->promised_to : slot->promised_to;
 
+	QW_DROP_IF(in->index <= state->bound && !qw_paxos_has_voted(slot, in->index), PAXOS_BOUND);
 	QW_PAXOS_REFUSE_IF(in->term < promised, promised, PAXOS_P1A_OLD);
 	QW_PAXOS_REFUSE_IF(in->term == promised && in->session != holder, promised,
 			   PAXOS_P1A_TAKEN);
@@ -292,7 +302,6 @@ qw_paxos_on_round(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 	QW_TO_SOFTWARE_IF(in->index - 1 >= QW_INDEX_MAX, PAXOS_INSTANCE);
 	QW_PAXOS_REFUSE_IF(in->index <= state->trimmed, state->round, PAXOS_TRIMMED);
 	QW_DROP_IF(qw_paxos_is_outside(state, in->index), PAXOS_WINDOW);
-	QW_DROP_IF(in->index <= state->bound, PAXOS_BOUND);
 	if (asks)
 		return qw_paxos_promise(state, slot, in, out);
 	qw_paxos_vote(state, slot, in, out);
@@ -319,7 +328,8 @@ qw_paxos_step(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 }
 
 /* All learners have checkpointed everything up to here, or it was declared lost: those slots may
- * be reused. Whether there is such an instance. */
+ * be reused. Whether there is such an instance. A coordinator goes on behind it: learners may have
+ * recovered an instance before it gave that to a value. */
 static inline __attribute__((always_inline)) int
 qw_paxos_trim(struct qw_paxos_registers *state, __u64 upto)
 {
@@ -327,6 +337,9 @@ qw_paxos_trim(struct qw_paxos_registers *state, __u64 upto)
 		return 0;
 	if (!QW_BAD(upto < state->trimmed, PAXOS_TRIM_MONOTONE))
 		state->trimmed = upto;
+	if (state->role == QW_PAXOS_ROLE_COORDINATOR &&
+	    QW_BAD(state->next_instance <= state->trimmed, PAXOS_TRIM_NEXT))
+		state->next_instance = state->trimmed + 1;
 	return 1;
 }
 

@@ -1,18 +1,16 @@
 //! A client's side of the packets: makes requests and reads answers. Keeps nothing but keys; when to ask
 //! again is the client's.
-use crate::signing::{Signing, checksum};
+use crate::signing::Signing;
 use quorumwire_interfaces::{GroupId, PlaneKeys};
 use quorumwire_wire::packet::{
     FLAG_BLIND, FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX,
     PacketReason, SENDER_CLIENT, VERSION,
 };
+use quorumwire_wire::{PIECE_HEADER_BYTES, payload_checksum, piece_header};
 
 /// Longest payload of a request that every replica's plane takes, in bytes: a follower sends it on with
 /// who asked in front.
 pub const REQUEST_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - ORIGIN_BYTES;
-
-/// Bytes before a piece of a command: its number and how many there are, 4 each.
-const PIECE_HEADER_BYTES: usize = 8;
 
 /// Most bytes of one piece of a command.
 pub const PIECE_BYTES_MAX: usize = REQUEST_BYTES_MAX - PIECE_HEADER_BYTES;
@@ -78,11 +76,7 @@ impl ClientPackets {
         if request.session == 0 {
             return None;
         }
-        let mut head = [0; PIECE_HEADER_BYTES];
-        let (first, second) = head.split_at_mut(4);
-        first.copy_from_slice(&number.to_be_bytes());
-        second.copy_from_slice(&count.to_be_bytes());
-        self.sealed(request, FLAG_FRAGMENT, &head)
+        self.sealed(request, FLAG_FRAGMENT, &piece_header(number, count))
     }
 
     fn sealed(&self, request: &Request<'_>, flags: u8, head: &[u8]) -> Option<Vec<u8>> {
@@ -99,7 +93,7 @@ impl ClientPackets {
             flags: flags | if request.blind { FLAG_BLIND } else { 0 },
             payload_bytes,
             group: request.group.0,
-            payload_crc32c: checksum(&payload),
+            payload_crc32c: payload_checksum(&payload),
             session: request.session,
             sequence: request.sequence,
             ..Header::default()

@@ -7,7 +7,7 @@ use crate::mutants::mutant;
 use crate::register_store::{Memory, RegisterStore};
 use crate::ring::{EntryHead, RING_SLOTS_MAX, ReplyAddress};
 use crate::shared::{Gap, Outcome};
-use crate::signing::{Signing, checksum};
+use crate::signing::Signing;
 use crate::step;
 use quorumwire_interfaces::{
     Answer, Command, Endpoint, EntryKind, Grant, GroupId, Index, Limits, PLANE_REPLICAS_MAX,
@@ -18,6 +18,7 @@ use quorumwire_wire::packet::{
     FLAG_TICK, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, PacketReason, REPLICAS_MAX, Registers, Role,
     SENDER_CLIENT, VERSION,
 };
+use quorumwire_wire::payload_checksum;
 use std::net::SocketAddr;
 
 mod carry_out;
@@ -341,7 +342,7 @@ impl<P: RegisterStore> Engine<P> {
             sender: u8::try_from(SENDER_CLIENT).unwrap_or(u8::MAX),
             payload_bytes: u16::try_from(payload.len()).expect("within the limit"),
             group: self.state().group,
-            payload_crc32c: checksum(payload),
+            payload_crc32c: payload_checksum(payload),
             ..from
         }
     }
@@ -465,7 +466,7 @@ impl<P: RegisterStore> Engine<P> {
                 0
             } | if answer.fragment { FLAG_FRAGMENT } else { 0 },
             payload_bytes,
-            payload_crc32c: checksum(answer.payload),
+            payload_crc32c: payload_checksum(answer.payload),
             index: answer.index.0,
             previous_term: answer.refused.map_or(0, |reason| reason.code().into()),
             session: answer.session,

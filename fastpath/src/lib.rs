@@ -12,6 +12,7 @@ mod ffi;
 mod memcached;
 mod mutants;
 mod paxos;
+mod paxos_engine;
 mod recent;
 mod register_store;
 mod ring;
@@ -39,6 +40,9 @@ pub use memcached::{MemcachedSet, memcached_set, memcached_stored};
 #[cfg(feature = "mutants")]
 pub use mutants::{Without, activate, reached};
 pub use paxos::{paxos_sound, paxos_step, paxos_trim};
+pub use paxos_engine::{
+    PaxosCounters, PaxosEngine, PaxosEvent, PaxosOptions, PaxosReasonCounters, PaxosSink,
+};
 pub use recent::{RECENT_OFFERS_TO_REPLACE, recent_place};
 pub use register_store::{Memory, RegisterStore};
 pub use ring::{EntryHead, RING_SLOTS_MAX, ReplyAddress};

@@ -6,6 +6,7 @@ use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use quorumwire_wire::packet::{
     FLAG_EPOCH, HEADER_BYTES, Header, Kind, MAGIC, ORIGIN_BYTES, PacketReason, TAG_OFFSET,
 };
+use quorumwire_wire::payload_checksum;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// The keys of a plane; none before they are set.
@@ -92,7 +93,7 @@ impl Signing {
             )
             | None => return Ok((header, payload)),
         };
-        if header.payload_crc32c != checksum(command) && !mutant("checksum-not-looked-at") {
+        if header.payload_crc32c != payload_checksum(command) && !mutant("checksum-not-looked-at") {
             return Err(PacketReason::Checksum);
         }
         Ok((header, payload))
@@ -142,15 +143,6 @@ fn is_clients(kind: Kind) -> bool {
 /// Whether a datagram claims to be one of the fast path's packets.
 pub fn is_ours(datagram: &[u8]) -> bool {
     datagram.starts_with(&MAGIC.to_be_bytes())
-}
-
-/// The checksum of a payload as it stands in a header: 0 for none.
-pub fn checksum(payload: &[u8]) -> u32 {
-    if payload.is_empty() {
-        0
-    } else {
-        crc32c::crc32c(payload)
-    }
 }
 
 /// Who asked, as it stands before a forwarded request's payload.

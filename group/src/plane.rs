@@ -3,13 +3,13 @@
 use crate::mutants::mutant;
 use crate::proposals::{Proposal, Proposals};
 use crate::requester::PlaneClient;
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Engage, NextEntry, Now, WaitingCommand, append_record, next_entries};
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, Endpoint, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent,
     PlanePeer, Registers, ReplicaId, Term, counters,
 };
-use quorumwire_wire::{LineagePacket, Tick};
+use quorumwire_wire::{LineagePacket, PIECE_HEADER_BYTES, Tick, piece_header};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,8 +20,6 @@ const POLL_BUDGET: usize = 256;
 const POLLS_PER_TURN: usize = 8;
 /// Entries handed over at once.
 const SUBMITTED_AT_ONCE: usize = 32;
-/// Bytes of one fragment before its part of the command: number and count.
-const FRAGMENT_HEADER_BYTES: usize = 8;
 /// Records are built in blocks of this size.
 const BLOCK_BYTES: usize = 64 << 10;
 
@@ -212,7 +210,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     pub fn new(inner: Box<P>, options: PlaneOptions) -> Self {
         let payload_bytes_max = inner.limits().payload_bytes_max;
         assert!(
-            payload_bytes_max > FRAGMENT_HEADER_BYTES,
+            payload_bytes_max > PIECE_HEADER_BYTES,
             "a plane carries payloads"
         );
         Self {
@@ -506,13 +504,14 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         if command.len() <= self.payload_bytes_max {
             return self.push_own(EntryKind::Command, name, command, Some(origin), at);
         }
-        let chunk_bytes = self.payload_bytes_max - FRAGMENT_HEADER_BYTES;
-        let count = command.len().div_ceil(chunk_bytes);
+        let chunk_bytes = self.payload_bytes_max - PIECE_HEADER_BYTES;
+        let count = u32::try_from(command.len().div_ceil(chunk_bytes));
+        let count = count.expect("a command has few fragments");
         let mut origin = Some(origin);
         for (number, chunk) in command.chunks(chunk_bytes).enumerate() {
-            let mut payload = BytesMut::with_capacity(FRAGMENT_HEADER_BYTES + chunk.len());
-            payload.put_u32(u32::try_from(number).expect("a command has few fragments"));
-            payload.put_u32(u32::try_from(count).expect("a command has few fragments"));
+            let mut payload = BytesMut::with_capacity(PIECE_HEADER_BYTES + chunk.len());
+            let number = u32::try_from(number).expect("a command has few fragments");
+            payload.extend_from_slice(&piece_header(number, count));
             payload.extend_from_slice(chunk);
             let last = origin.take_if(|_| number + 1 == count);
             self.push_own(EntryKind::Fragment, name, payload.freeze(), last, at);

@@ -1,216 +1,342 @@
-//! A learner: counts acceptors' votes, and gives what is decided in the order of instances, each once. That a
-//! *value* is given once however often it was proposed, and whole if it came in pieces, is not done here:
-//! `group/sessions` stands between a log and what is replicated.
-use quorumwire_wire::packet::{FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind};
-use std::cmp::Ordering;
+//! A learner: hears votes, gives what is decided in the order of instances, asks for what it misses, and says
+//! how far its application has kept it.
+use crate::deployment::Deployment;
+use crate::orders::{Orders, To, send};
+use crate::recovery::{Asking, Heard, Recovery};
+use crate::round::{owner_of, round_above};
+use crate::values::{Fate, Values};
+use crate::votes::{Decided, Ignored, Votes};
+use quorumwire_wire::packet::{FLAG_REFUSED, Header, Kind};
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-/// Rounds of one instance whose votes are counted at a time: the highest ones.
-pub const ROUNDS_MAX: usize = 8;
+/// Instances that a learner asks for at a time.
+pub const RECOVERING_MAX: usize = 32;
+/// Times that a question is sent; then another round is tried.
+const TRIES_MAX: u32 = 5;
 
-/// What a learner has to know of its deployment.
+/// Time since some moment that the host knows.
+pub type Since = Duration;
+
+/// How a learner goes about it.
 #[derive(Clone, Copy, Debug)]
 pub struct LearnerOptions {
-    /// Which deployment.
-    pub group: u32,
-    /// How many acceptors there are, numbered from 0.
-    pub acceptors: u8,
-    /// Votes are counted for this many instances from the next one to be given on.
-    pub window: u32,
+    /// Of which deployment.
+    pub deployment: Deployment,
+    /// Which learner.
+    pub me: u8,
+    /// What it misses for this long it asks for.
+    pub patience: Duration,
+    /// A question is repeated after this.
+    pub retry: Duration,
+    /// How often it says how far it is.
+    pub report: Duration,
 }
 
-impl LearnerOptions {
-    /// So many acceptors are a majority.
-    #[must_use]
-    pub fn majority(&self) -> u32 {
-        u32::from(self.acceptors) / 2 + 1
-    }
-}
-
-/// A value that was decided.
+/// What was decided next, and what became of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Decided {
-    /// In which instance.
-    pub instance: u64,
-    /// Whose value it is; 0: a no-op, for nobody.
-    pub session: u64,
-    /// Its number in the session.
-    pub sequence: u64,
-    /// It is a piece of a value.
-    pub is_fragment: bool,
-    /// Its bytes.
-    pub payload: Vec<u8>,
+pub struct Learned {
+    /// What was decided.
+    pub decided: Decided,
+    /// What became of it.
+    pub fate: Fate,
 }
 
-/// Why a packet is not counted.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Ignored {
-    /// It is no vote of this deployment, or of nobody.
-    NoVote,
-    /// The acceptor has not voted: its round was refused.
-    Refused,
-    /// The instance was given already.
-    Late,
-    /// The instance is beyond the window: this learner is too far behind.
-    Beyond,
-    /// The acceptor's vote in this round was counted already.
-    Repeated,
-    /// Higher rounds have taken all the room there is, or have decided.
-    OldRound,
-    /// In this round there is another value: two coordinators have one round, or a vote is forged. Nobody may
-    /// go on as if nothing had happened.
-    TwoValues,
-    /// Another value was decided in an earlier round. Likewise.
-    Contradiction,
+struct Try {
+    recovery: Recovery,
+    round: u64,
+    sent: u32,
+    next: Since,
 }
 
-/// The votes of one round.
-#[derive(Debug)]
-struct Votes {
-    /// A bit for each acceptor.
-    from: u64,
-    value: Decided,
-}
-
-/// What is known of one instance.
-#[derive(Debug, Default)]
-struct Open {
-    /// By round.
-    rounds: BTreeMap<u64, Votes>,
-    /// In which round, and what.
-    decided: Option<(u64, Decided)>,
-}
-
-/// The learner.
-#[derive(Debug)]
+/// One learner.
 pub struct Learner {
     options: LearnerOptions,
-    /// The next instance to be given.
-    next: u64,
-    open: BTreeMap<u64, Open>,
+    votes: Votes,
+    values: Values,
+    chance: ChaCha8Rng,
+    /// The configuration of the coordinator of `round`.
+    configuration: u64,
+    /// The highest round of a coordinator that it has heard of.
+    round: u64,
+    /// The highest round of anybody.
+    highest_round: u64,
+    /// The last instance that the coordinator says it has given.
+    given: u64,
+    kept: u64,
+    /// Since when something is missing.
+    missing_since: Option<Since>,
+    recovering: BTreeMap<u64, Try>,
+    /// Forgotten up to here by acceptors, and not had.
+    forgotten: u64,
+    next_report: Since,
 }
 
 impl Learner {
-    /// One that has everything before this instance, which is 1 or what stands behind a checkpoint.
-    ///
-    /// # Panics
-    /// If there are no acceptors, or more than there are bits for; or no instance 0.
+    /// One whose application has kept everything up to this instance, 0 for nothing, with the values' state
+    /// of that moment. `seed` is for what is left to chance.
     #[must_use]
-    pub fn new(options: LearnerOptions, next: u64) -> Self {
-        assert!((1..=64).contains(&options.acceptors), "1 to 64 acceptors");
-        assert!(next > 0, "instances begin with 1");
+    pub fn new(
+        options: LearnerOptions,
+        configuration: u64,
+        kept: u64,
+        values: Values,
+        seed: u64,
+    ) -> Self {
         Self {
+            votes: Votes::new(options.deployment, kept + 1),
             options,
-            next,
-            open: BTreeMap::new(),
+            values,
+            chance: ChaCha8Rng::seed_from_u64(seed),
+            configuration,
+            round: 0,
+            highest_round: 0,
+            given: 0,
+            kept,
+            missing_since: None,
+            recovering: BTreeMap::new(),
+            forgotten: 0,
+            next_report: Since::ZERO,
         }
     }
 
     /// The next instance to be given.
     #[must_use]
     pub fn next(&self) -> u64 {
-        self.next
+        self.votes.next()
     }
 
-    /// Counts a vote: a P2B whose tag is right.
+    /// Which coordinator is heard: the one of the highest round.
+    #[must_use]
+    pub fn coordinator(&self) -> Option<u8> {
+        (self.round > 0).then(|| owner_of(self.round))
+    }
+
+    /// The instance up to which everybody else has forgotten, if this learner has not had it: only another
+    /// learner's checkpoint helps.
+    #[must_use]
+    pub fn is_behind(&self) -> Option<u64> {
+        (self.forgotten >= self.votes.next()).then_some(self.forgotten)
+    }
+
+    /// What has to be kept with a checkpoint of everything before [`next`](Self::next).
+    #[must_use]
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// Takes in a packet whose tag is right: a vote, a promise, a refusal, or a coordinator's sign of life.
     ///
     /// # Errors
-    /// Why it was not counted.
-    pub fn on_vote(&mut self, header: &Header, payload: &[u8]) -> Result<(), Ignored> {
-        let is_vote = header.kind == Kind::P2b as u8 && header.group == self.options.group;
-        if !is_vote || header.sender >= self.options.acceptors || header.index == 0 {
+    /// Why a vote was not counted.
+    pub fn on_packet(
+        &mut self,
+        now: Since,
+        header: &Header,
+        payload: &[u8],
+        orders: &mut Orders,
+    ) -> Result<(), Ignored> {
+        if header.group != self.options.deployment.group {
             return Err(Ignored::NoVote);
         }
-        if header.flags & FLAG_REFUSED != 0 {
-            return Err(Ignored::Refused);
-        }
-        let ahead = header.index.checked_sub(self.next).ok_or(Ignored::Late)?;
-        if ahead >= u64::from(self.options.window) {
-            return Err(Ignored::Beyond);
-        }
-        let value = Decided {
-            instance: header.index,
-            session: header.session,
-            sequence: header.sequence,
-            is_fragment: header.flags & FLAG_FRAGMENT != 0,
-            payload: payload.to_vec(),
-        };
-        let majority = self.options.majority();
-        let open = self.open.entry(header.index).or_default();
-        open.count(header.term, header.sender, value, majority)
-    }
-
-    /// Takes what is decided next, if it is.
-    pub fn take(&mut self) -> Option<Decided> {
-        let (_, decided) = self.open.get_mut(&self.next)?.decided.take()?;
-        self.open.remove(&self.next);
-        self.next += 1;
-        Some(decided)
-    }
-
-    /// The instances, in order, that keep others behind them from being given: nobody has told this learner
-    /// what is decided there, and later ones are. Who asks for them has to have waited a while: votes may be
-    /// on their way.
-    pub fn missing(&self) -> impl Iterator<Item = u64> + '_ {
-        let decided = self.open.iter().rev().find(|(_, it)| it.decided.is_some());
-        let last = decided.map_or(0, |(instance, _)| *instance);
-        let is_decided = |instance: &u64| {
-            let open = self.open.get(instance);
-            open.is_some_and(|it| it.decided.is_some())
-        };
-        (self.next..last).filter(move |instance| !is_decided(instance))
-    }
-
-    /// Goes on behind a checkpoint of another learner. Nothing happens if this one is further.
-    pub fn begin_behind(&mut self, checkpoint: u64) {
-        if checkpoint >= self.next {
-            self.next = checkpoint + 1;
-            self.open = self.open.split_off(&self.next);
-        }
-    }
-}
-
-impl Open {
-    fn count(
-        &mut self,
-        round: u64,
-        acceptor: u8,
-        value: Decided,
-        majority: u32,
-    ) -> Result<(), Ignored> {
-        if let Some((decided_in, decided)) = &self.decided {
-            // A later round can only have decided it again. An earlier one may have had another value.
-            return Err(match round.cmp(decided_in) {
-                Ordering::Equal if *decided != value => Ignored::TwoValues,
-                Ordering::Greater if *decided != value => Ignored::Contradiction,
-                Ordering::Equal | Ordering::Greater => Ignored::Repeated,
-                Ordering::Less => Ignored::OldRound,
-            });
-        }
-        if !self.rounds.contains_key(&round) && self.rounds.len() >= ROUNDS_MAX {
-            let lowest = self.rounds.first_key_value().map(|(round, _)| *round);
-            if lowest.is_some_and(|it| round < it) {
-                return Err(Ignored::OldRound);
+        self.highest_round = self.highest_round.max(header.term);
+        match Kind::from_byte(header.kind) {
+            Some(Kind::Heartbeat) => {
+                self.hear(header);
+                if header.term == self.round {
+                    self.given = self.given.max(header.index);
+                }
+                Ok(())
             }
-            self.rounds.pop_first();
+            Some(Kind::P1b) => {
+                self.answered(now, header, payload, orders);
+                Ok(())
+            }
+            Some(Kind::P2b) => {
+                if header.flags & FLAG_REFUSED == 0 {
+                    self.hear(header);
+                }
+                self.answered(now, header, payload, orders);
+                self.votes.on_vote(header, payload)
+            }
+            Some(
+                Kind::Request
+                | Kind::Append
+                | Kind::AppendOk
+                | Kind::Retransmit
+                | Kind::HeartbeatOk
+                | Kind::Answer
+                | Kind::Forward
+                | Kind::Submit
+                | Kind::P1a
+                | Kind::P2a
+                | Kind::Admit
+                | Kind::Checkpoint,
+            )
+            | None => Err(Ignored::NoVote),
         }
-        let bit = 1 << acceptor;
-        let votes = self.rounds.entry(round).or_insert_with(|| Votes {
-            from: 0,
-            value: value.clone(),
-        });
-        if votes.value != value {
-            return Err(Ignored::TwoValues);
+    }
+
+    /// Hears of a coordinator's round.
+    fn hear(&mut self, header: &Header) {
+        let is_coordinators = self
+            .options
+            .deployment
+            .is_coordinators(owner_of(header.term));
+        if is_coordinators && header.term >= self.round {
+            self.round = header.term;
+            self.configuration = header.commit_index;
         }
-        if votes.from & bit != 0 {
-            return Err(Ignored::Repeated);
+    }
+
+    fn answered(&mut self, now: Since, header: &Header, payload: &[u8], orders: &mut Orders) {
+        let Some(tried) = self.recovering.get_mut(&header.index) else {
+            return;
+        };
+        match tried.recovery.on_answer(header, payload) {
+            Heard::Nothing | Heard::Promised | Heard::Decided => {}
+            Heard::Majority => {
+                if let Some((header, payload)) = tried.recovery.proposal() {
+                    send(orders, To::Acceptors, header, payload);
+                }
+                tried.sent = 1;
+                tried.next = now + self.options.retry;
+            }
+            // The next tick tries a round above.
+            Heard::Refused { .. } => {
+                self.recovering.remove(&header.index);
+            }
+            Heard::Trimmed { upto } => {
+                self.recovering.remove(&header.index);
+                self.forgotten = self.forgotten.max(upto);
+            }
         }
-        votes.from |= bit;
-        if votes.from.count_ones() >= majority {
-            self.decided = Some((round, value));
-            self.rounds.clear();
+    }
+
+    /// What was decided next.
+    pub fn take(&mut self) -> Option<Learned> {
+        let decided = self.votes.take()?;
+        self.missing_since = None;
+        self.recovering.remove(&decided.instance);
+        let fate = self.values.take(&decided);
+        Some(Learned { decided, fate })
+    }
+
+    /// The application has kept everything up to here.
+    pub fn keep(&mut self, upto: u64) {
+        self.kept = self.kept.max(upto.min(self.votes.next() - 1));
+    }
+
+    /// Goes on behind another learner's checkpoint, with the values' state of that moment. Nothing happens, and
+    /// false comes back, if this one is further.
+    pub fn begin_behind(&mut self, checkpoint: u64, values: Values) -> bool {
+        if checkpoint < self.votes.next() {
+            return false;
         }
-        Ok(())
+        self.votes.begin_behind(checkpoint);
+        self.values = values;
+        self.kept = checkpoint;
+        self.missing_since = None;
+        self.recovering.clear();
+        true
+    }
+
+    /// Asks for an instance at once, with a value of one's own where nothing was decided (`recover`). False: this
+    /// learner has had it, or is not that far.
+    pub fn recover(
+        &mut self,
+        now: Since,
+        instance: u64,
+        no_op: &[u8],
+        orders: &mut Orders,
+    ) -> bool {
+        let window = u64::from(self.options.deployment.window);
+        let is_open = instance >= self.votes.next() && instance - self.votes.next() < window;
+        is_open && self.begin(now, instance, no_op, orders)
+    }
+
+    fn begin(&mut self, now: Since, instance: u64, no_op: &[u8], orders: &mut Orders) -> bool {
+        let owner = self.options.deployment.owner_of_learner(self.options.me);
+        let before = self.recovering.get(&instance).map_or(0, |it| it.round);
+        let Some(round) = round_above(before.max(self.highest_round), owner) else {
+            return false;
+        };
+        let asking = Asking {
+            configuration: self.configuration,
+            round,
+            drawn: self.chance.next_u64().max(1),
+        };
+        let recovery = Recovery::new(self.options.deployment, asking, instance, no_op);
+        send(orders, To::Acceptors, recovery.question(), &[]);
+        let next = now + self.options.retry;
+        let tried = Try {
+            recovery,
+            round,
+            sent: 1,
+            next,
+        };
+        self.recovering.insert(instance, tried);
+        true
+    }
+
+    /// Time has passed: asks for what is missing, again if need be, and says how far it is.
+    pub fn tick(&mut self, now: Since, orders: &mut Orders) {
+        if now >= self.next_report {
+            self.next_report = now + self.options.report;
+            self.report(orders);
+        }
+        let known = self.given.max(self.votes.highest());
+        if self.votes.next() > known {
+            self.missing_since = None;
+            self.recovering.clear();
+            return;
+        }
+        let since = *self.missing_since.get_or_insert(now);
+        if now.saturating_sub(since) < self.options.patience {
+            return;
+        }
+        let missing: Vec<u64> = self.votes.missing(known).take(RECOVERING_MAX).collect();
+        self.recovering
+            .retain(|instance, _| missing.contains(instance));
+        for instance in missing {
+            self.ask(now, instance, orders);
+        }
+    }
+
+    fn ask(&mut self, now: Since, instance: u64, orders: &mut Orders) {
+        let Some(tried) = self.recovering.get_mut(&instance) else {
+            self.begin(now, instance, &[], orders);
+            return;
+        };
+        if now < tried.next {
+            return;
+        }
+        if tried.sent >= TRIES_MAX {
+            self.begin(now, instance, &[], orders);
+            return;
+        }
+        tried.sent += 1;
+        tried.next = now + self.options.retry;
+        match tried.recovery.proposal() {
+            Some((header, payload)) => send(orders, To::Acceptors, header, payload),
+            None => send(orders, To::Acceptors, tried.recovery.question(), &[]),
+        }
+    }
+
+    fn report(&self, orders: &mut Orders) {
+        let header = Header {
+            index: self.kept,
+            sequence: self.votes.next() - 1,
+            commit_index: self.configuration,
+            ..self
+                .options
+                .deployment
+                .header(Kind::Checkpoint, self.options.me)
+        };
+        send(orders, To::Acceptors, header, &[]);
+        send(orders, To::Coordinators, header, &[]);
     }
 }
 

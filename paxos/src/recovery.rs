@@ -1,17 +1,9 @@
-//! `recover` (CAANS, section 3.1): a new execution of the protocol for one instance, in a round of its own,
-//! with a no-op for its value. What was decided comes back; else the no-op is decided.
-use quorumwire_wire::packet::{FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind, MAGIC, VERSION};
-
-/// What a recovery has to know of its deployment.
-#[derive(Clone, Copy, Debug)]
-pub struct RecoveryOptions {
-    /// Which deployment.
-    pub group: u32,
-    /// Which configuration.
-    pub configuration: u64,
-    /// How many acceptors there are, numbered from 0.
-    pub acceptors: u8,
-}
+//! One instance, decided by asking (CAANS, section 3.1: `recover`): a new execution of the protocol in a round
+//! that is nobody else's. What was decided comes back; else a no-op is decided. A coordinator that takes over
+//! does the same, in its own round, with each instance that may have a vote.
+use crate::deployment::{Acceptors, Deployment, with_payload};
+use crate::mutants::mutant;
+use quorumwire_wire::packet::{FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind};
 
 /// What an acceptor's answer meant.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -22,6 +14,8 @@ pub enum Heard {
     Promised,
     /// A majority has promised: [`Recovery::proposal`] is there from now on.
     Majority,
+    /// A majority has voted for the proposal.
+    Decided,
     /// Refused: this higher round was promised to somebody else. Only a recovery in a round above gets on.
     Refused {
         /// The round that was promised.
@@ -34,6 +28,17 @@ pub enum Heard {
     },
 }
 
+/// In which round is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking {
+    /// In which configuration.
+    pub configuration: u64,
+    /// Which nobody else uses (see [`round_above`](crate::round_above)).
+    pub round: u64,
+    /// A random number, not 0, drawn for this round.
+    pub drawn: u64,
+}
+
 /// What is proposed.
 #[derive(Clone, Debug, Default)]
 struct Value {
@@ -44,48 +49,36 @@ struct Value {
 /// One try to find out what is decided in an instance.
 #[derive(Debug)]
 pub struct Recovery {
-    options: RecoveryOptions,
+    deployment: Deployment,
+    asking: Asking,
     instance: u64,
-    round: u64,
-    drawn: u64,
-    /// Who has promised: a bit for each.
-    promised: u64,
+    promised: Acceptors,
+    voted: Acceptors,
     /// In which round the value was voted for; 0: nobody has said so, it is the no-op.
     voted_in: u64,
     value: Value,
 }
 
 impl Recovery {
-    /// Asks for this round, which nobody else uses (see [`round_above`](crate::round_above)). `drawn` is a
-    /// random number, not 0, drawn for this round. `no_op` is what is decided if nothing was, a value for
-    /// nobody.
+    /// Asks in this round. `no_op` is what is decided if nothing was, a value for nobody.
     ///
-    /// # Panics If there are no acceptors, or more than there are bits for; or without instance or number.
+    /// # Panics
+    /// Without instance or number.
     #[must_use]
-    pub fn new(
-        options: RecoveryOptions,
-        instance: u64,
-        (round, drawn): (u64, u64),
-        no_op: &[u8],
-    ) -> Self {
-        assert!((1..=64).contains(&options.acceptors), "1 to 64 acceptors");
+    pub fn new(deployment: Deployment, asking: Asking, instance: u64, no_op: &[u8]) -> Self {
         assert!(
-            instance > 0 && drawn > 0,
+            instance > 0 && asking.drawn > 0,
             "there is no instance 0, and nobody draws 0"
         );
-        let head = Header {
-            payload_crc32c: checksum(no_op),
-            ..Header::default()
-        };
         Self {
-            options,
+            deployment,
+            asking,
             instance,
-            round,
-            drawn,
-            promised: 0,
+            promised: Acceptors::default(),
+            voted: Acceptors::default(),
             voted_in: 0,
             value: Value {
-                head,
+                head: Header::default(),
                 payload: no_op.to_vec(),
             },
         }
@@ -93,15 +86,12 @@ impl Recovery {
 
     fn header(&self, kind: Kind) -> Header {
         Header {
-            magic: MAGIC,
-            version: VERSION,
-            kind: kind as u8,
-            sender: crate::owner_of(self.round),
-            group: self.options.group,
-            term: self.round,
+            term: self.asking.round,
             index: self.instance,
-            commit_index: self.options.configuration,
-            ..Header::default()
+            commit_index: self.asking.configuration,
+            ..self
+                .deployment
+                .header(kind, crate::owner_of(self.asking.round))
         }
     }
 
@@ -109,37 +99,45 @@ impl Recovery {
     #[must_use]
     pub fn question(&self) -> Header {
         Header {
-            session: self.drawn,
+            session: self.asking.drawn,
             ..self.header(Kind::P1a)
         }
     }
 
-    /// Takes in an acceptor's P1B, or its refusal of the proposal.
+    /// Takes in an acceptor's P1B, its vote, or its refusal of the proposal.
     pub fn on_answer(&mut self, header: &Header, payload: &[u8]) -> Heard {
-        let is_mine = header.group == self.options.group
-            && header.commit_index == self.options.configuration
-            && header.index == self.instance
-            && header.sender < self.options.acceptors;
-        let is_refused = header.flags & FLAG_REFUSED != 0;
         let promises = header.kind == Kind::P1b as u8;
-        if !is_mine || !promises && header.kind != Kind::P2b as u8 {
+        let is_mine = header.group == self.deployment.group
+            && header.commit_index == self.asking.configuration
+            && header.index == self.instance
+            && header.sender < self.deployment.acceptors
+            && (promises || header.kind == Kind::P2b as u8);
+        if !is_mine {
             return Heard::Nothing;
+        }
+        let round = self.asking.round;
+        if header.flags & FLAG_REFUSED == 0 {
+            return match header.term == round {
+                true if promises => self.promised_by(header, payload),
+                true => self.voted_by(header.sender),
+                false => Heard::Nothing,
+            };
         }
         // Who has voted in this round without having been asked for it takes a late question for somebody
         // else's.
-        let is_late = self.is_majority() && header.term == self.round;
-        if is_refused && header.previous_term == self.round && !is_late {
-            return self.refused(header);
-        }
-        if is_refused || !promises || header.term != self.round {
+        let is_late = self.is_majority() && header.term == round;
+        if header.previous_term != round || is_late {
             return Heard::Nothing;
         }
-        let bit = 1 << header.sender;
-        if self.promised & bit != 0 || self.is_majority() {
+        self.refused(header)
+    }
+
+    fn promised_by(&mut self, header: &Header, payload: &[u8]) -> Heard {
+        if self.is_majority() || !self.promised.insert(header.sender) {
             return Heard::Nothing;
         }
-        self.promised |= bit;
-        if header.previous_term > self.voted_in {
+        let is_higher = header.previous_term > self.voted_in;
+        if is_higher && !mutant("proposes-regardless-of-votes") {
             self.voted_in = header.previous_term;
             self.value = Value {
                 head: *header,
@@ -150,6 +148,14 @@ impl Recovery {
             Heard::Majority
         } else {
             Heard::Promised
+        }
+    }
+
+    fn voted_by(&mut self, acceptor: u8) -> Heard {
+        if self.voted.insert(acceptor) && self.voted.are_majority(&self.deployment) {
+            Heard::Decided
+        } else {
+            Heard::Nothing
         }
     }
 
@@ -165,7 +171,8 @@ impl Recovery {
     }
 
     fn is_majority(&self) -> bool {
-        self.promised.count_ones() > u32::from(self.options.acceptors) / 2
+        self.promised.are_majority(&self.deployment)
+            || mutant("one-promise-suffices") && self.promised != Acceptors::default()
     }
 
     /// The P2A for all acceptors with its payload, once a majority has promised. It may be sent again;
@@ -175,21 +182,13 @@ impl Recovery {
         let Value { head, payload } = &self.value;
         let header = Header {
             flags: head.flags & FLAG_FRAGMENT,
-            payload_bytes: u16::try_from(payload.len()).unwrap_or(u16::MAX),
-            payload_crc32c: head.payload_crc32c,
             session: head.session,
             sequence: head.sequence,
             ..self.header(Kind::P2a)
         };
-        self.is_majority().then_some((header, payload))
+        let proposal = (with_payload(header, payload), &payload[..]);
+        self.is_majority().then_some(proposal)
     }
-}
-
-fn checksum(payload: &[u8]) -> u32 {
-    if payload.is_empty() {
-        return 0;
-    }
-    crc32c::crc32c(payload)
 }
 
 #[cfg(test)]

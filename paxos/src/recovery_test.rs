@@ -1,14 +1,21 @@
 use super::*;
 
-const OPTIONS: RecoveryOptions = RecoveryOptions {
+const DEPLOYMENT: Deployment = Deployment {
     group: 7,
-    configuration: 4,
     acceptors: 3,
+    coordinators: 2,
+    learners: 4,
+    window: 4,
 };
 const ROUND: u64 = 0x205;
 
 fn recovery() -> Recovery {
-    Recovery::new(OPTIONS, 9, (ROUND, 33), b"none")
+    let asking = Asking {
+        configuration: 4,
+        round: ROUND,
+        drawn: 33,
+    };
+    Recovery::new(DEPLOYMENT, asking, 9, b"none")
 }
 
 fn promise(acceptor: u8) -> Header {
@@ -29,7 +36,7 @@ fn voted(acceptor: u8, round: u64, sequence: u64) -> Header {
         previous_term: round,
         session: 5,
         sequence,
-        payload_crc32c: crc32c::crc32c(b"value"),
+        payload_crc32c: quorumwire_wire::payload_checksum(b"value"),
         ..promise(acceptor)
     }
 }
@@ -59,7 +66,10 @@ fn without_a_vote_the_no_op_is_proposed() {
         (ROUND, 9, 4)
     );
     assert_eq!((payload, header.payload_bytes), (&b"none"[..], 4));
-    assert_eq!(header.payload_crc32c, crc32c::crc32c(b"none"));
+    assert_eq!(
+        header.payload_crc32c,
+        quorumwire_wire::payload_checksum(b"none")
+    );
     assert_eq!(
         recovery.on_answer(&promise(1), b""),
         Heard::Nothing,
@@ -85,7 +95,10 @@ fn the_vote_of_the_highest_round_is_proposed_whole() {
             (5, 2, &b"value"[..])
         );
         assert_eq!((header.flags, header.payload_bytes), (FLAG_FRAGMENT, 5));
-        assert_eq!(header.payload_crc32c, crc32c::crc32c(b"value"));
+        assert_eq!(
+            header.payload_crc32c,
+            quorumwire_wire::payload_checksum(b"value")
+        );
         assert_eq!(header.previous_term, 0);
     }
 }
@@ -163,4 +176,21 @@ fn a_refusal_says_why() {
     let _ = recovery.on_answer(&promise(0), b"");
     let _ = recovery.on_answer(&promise(1), b"");
     assert_eq!(recovery.on_answer(&late, b""), Heard::Nothing);
+}
+
+#[test]
+fn a_majority_of_votes_decides() {
+    let mut recovery = recovery();
+    let vote = |acceptor| Header {
+        kind: Kind::P2b as u8,
+        ..promise(acceptor)
+    };
+    assert_eq!(recovery.on_answer(&vote(1), b""), Heard::Nothing);
+    assert_eq!(recovery.on_answer(&vote(1), b""), Heard::Nothing);
+    let other = Header {
+        term: ROUND + 0x100,
+        ..vote(0)
+    };
+    assert_eq!(recovery.on_answer(&other, b""), Heard::Nothing);
+    assert_eq!(recovery.on_answer(&vote(0), b""), Heard::Decided);
 }

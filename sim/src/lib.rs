@@ -43,6 +43,7 @@ pub mod queue;
 pub mod random;
 pub mod report;
 mod returns;
+pub mod roles;
 pub mod run;
 pub mod served;
 mod sever;

@@ -2,6 +2,7 @@
 #[cfg(feature = "mutants")]
 mod hunting;
 mod output;
+mod run_roles;
 
 use clap::Parser;
 use output::{answer, complain};
@@ -36,6 +37,9 @@ struct Options {
     /// Only these faults of the seed's plan, by number, separated by commas; `none` for none.
     #[arg(long, requires = "seed")]
     keep: Option<String>,
+    /// Deployments of the Paxos roles instead of clusters of replicas.
+    #[arg(long)]
+    roles: bool,
     /// Print everything that happens (with --seed).
     #[arg(long)]
     trace: bool,
@@ -77,6 +81,8 @@ fn main() -> ExitCode {
         return hunting::hunt_all(name, &options);
     }
     match options.seed {
+        Some(seed) if options.roles => run_roles::one(seed, &options),
+        None if options.roles => run_roles::many(&options),
         Some(seed) => one(seed, &options),
         None => many(&options),
     }
@@ -184,17 +190,18 @@ fn explain(seed: u64, verdict: Verdict) {
     ));
 }
 
-fn many(options: &Options) -> ExitCode {
+/// Calls `run_one` with each seed, on as many threads as asked for, until it has returned false. The option that is
+/// wrong, if the ranges of seeds are.
+fn each_seed(options: &Options, run_one: &(dyn Fn(u64) -> bool + Sync)) -> Result<(), ExitCode> {
     let mut ranges = Vec::new();
     for text in &options.seeds {
         let Some(range) = range(text) else {
-            return refuse("seeds", text, "A..B, A less than B");
+            return Err(refuse("seeds", text, "A..B, A less than B"));
         };
         ranges.push(range);
     }
     let next = Mutex::new(ranges.into_iter().flatten());
     let enough = AtomicBool::new(false);
-    let report = Mutex::new(Report::default());
     std::thread::scope(|scope| {
         for _ in 0..options.jobs.max(1) {
             scope.spawn(|| {
@@ -203,21 +210,32 @@ fn many(options: &Options) -> ExitCode {
                     let Some(seed) = seed else {
                         return;
                     };
-                    let verdict = run(Plan::new(seed), false);
-                    let Ok(mut report) = report.lock() else {
-                        return;
-                    };
-                    report.add(&verdict);
-                    if report.failed().len() >= FAILURES_MAX {
+                    if !run_one(seed) {
                         enough.store(true, Ordering::Relaxed);
-                    }
-                    if let Some(violation) = &verdict.violation {
-                        complain(format_args!("seed {seed}: {violation}"));
                     }
                 }
             });
         }
     });
+    Ok(())
+}
+
+fn many(options: &Options) -> ExitCode {
+    let report = Mutex::new(Report::default());
+    let run_one = |seed| {
+        let verdict = run(Plan::new(seed), false);
+        let Ok(mut report) = report.lock() else {
+            return false;
+        };
+        report.add(&verdict);
+        if let Some(violation) = &verdict.violation {
+            complain(format_args!("seed {seed}: {violation}"));
+        }
+        report.failed().len() < FAILURES_MAX
+    };
+    if let Err(refused) = each_seed(options, &run_one) {
+        return refused;
+    }
     let Ok(report) = report.into_inner() else {
         return ExitCode::FAILURE;
     };

@@ -66,6 +66,12 @@ pub fn catch_panics() {
     }));
 }
 
+/// What the last panic said.
+pub(crate) fn panic_text() -> String {
+    let text = PANIC.with_borrow_mut(Option::take);
+    format!("panic: {}", text.unwrap_or_default())
+}
+
 /// Runs a plan to its end.
 #[must_use]
 pub fn run(plan: Plan, loud: bool) -> Verdict {
@@ -74,10 +80,7 @@ pub fn run(plan: Plan, loud: bool) -> Verdict {
     let mut world = World::new(plan, loud);
     let mut healed_in = 0;
     let lived = catch_unwind(AssertUnwindSafe(|| world.live(&mut healed_in)));
-    let panicked = lived.err().map(|_| {
-        let text = PANIC.with_borrow_mut(Option::take);
-        format!("panic: {}", text.unwrap_or_default())
-    });
+    let panicked = lived.err().map(|_| panic_text());
     let at = world.now / MILLISECOND;
     let found = world.checks.violation.take().or(panicked);
     Verdict {

@@ -338,7 +338,8 @@ struct qw_paxos_registers {
 	__u64 next_instance;
 	/* Instances up to this one are forgotten. */
 	__u64 trimmed;
-	/* Acceptor that has lost its memory: it is no member up to this instance. */
+	/* Acceptor that has lost its memory: it is no member up to this instance, except where
+	 * it has voted since. */
 	__u64 bound;
 	/* Acceptor: the highest instance voted for. */
 	__u64 highest;

@@ -11,6 +11,9 @@ pub mod limits;
 mod lineage;
 mod lineage_packet;
 mod membership;
+mod paxos_record;
+mod payload;
+mod pieces;
 mod record;
 mod secret;
 mod snapshot;
@@ -52,6 +55,11 @@ pub use lineage_packet::{
     LineagePacket,
 };
 pub use membership::{CommitQuorum, Member, MemberRole, Membership};
+pub use paxos_record::{
+    PAXOS_RECORD_HEADER_BYTES, PAXOS_RECORD_VERSION, PaxosRecord, PaxosRecordError,
+};
+pub use payload::payload_checksum;
+pub use pieces::{PIECE_HEADER_BYTES, PIECES_IN_FLIGHT_MAX, Pieces, piece_header};
 pub use prost;
 pub use record::{
     RECORD_HEADER_BYTES, RECORD_VERSION, Record, RecordError, RecordKind, begin_record,

@@ -3,9 +3,11 @@
 use super::refusal::Verdict;
 use super::settings::{IDLE_MAX, Settings, WINDOW};
 use super::{COMMAND_BYTES_MAX, Error};
-use quorumwire_fastpath::{ClientPackets, PacketAnswer, REQUEST_BYTES_MAX, Request};
+use quorumwire_fastpath::{
+    ClientPackets, PIECE_BYTES_MAX, PacketAnswer, REQUEST_BYTES_MAX, Request,
+};
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys, Reason};
-use quorumwire_wire::LineagePacket;
+use quorumwire_wire::{LineagePacket, Pieces};
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
@@ -13,10 +15,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 mod cluster;
-mod pieces;
 
 use cluster::{Cluster, News};
-use pieces::Pieces;
 
 /// Results kept for tickets that nobody has waited for; the oldest gives way.
 const DONE_MAX: usize = 4096;
@@ -186,7 +186,8 @@ impl Requests {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.last_submit = now;
-        let pieces = (command.len() > REQUEST_BYTES_MAX).then(|| Pieces::of(command));
+        let pieces =
+            (command.len() > REQUEST_BYTES_MAX).then(|| Pieces::of(command, PIECE_BYTES_MAX));
         let pending = Pending {
             ticket,
             command: command.to_vec(),
@@ -529,7 +530,7 @@ impl Requests {
         };
         let before = self.out.len();
         if let Some(pieces) = &mut pending.pieces {
-            while let Some((number, range)) = pieces.next() {
+            while let Some((number, range)) = pieces.next_to_send() {
                 let payload = &pending.command[range];
                 let piece = Request { payload, ..request };
                 let datagram = self.asking.piece(&piece, number, pieces.count());

@@ -295,8 +295,8 @@ pub enum Mutant {
     /// Acceptor: an instance has a slot of its own. Without it: an open instance's vote is
     /// overwritten.
     PaxosWindow = 112,
-    /// Acceptor: who has lost its memory is no member up to its bound. Without it: an acceptor
-    /// without memory decides against what it had voted for.
+    /// Acceptor: who has lost its memory is no member up to its bound, except where it has voted
+    /// since. Without it: an acceptor without memory decides against what it had voted for.
     PaxosBound = 113,
     /// A box that is off promises and proposes nothing. Without it: a vote leaves after the fence,
     /// that nobody accounts for.
@@ -313,13 +313,16 @@ pub enum Mutant {
     /// There is an instance after those that are forgotten. Without it: the instance after the last
     /// is 0.
     PaxosTrimWithin = 118,
+    /// A coordinator goes on behind what is forgotten. Without it: a coordinator gives no value an
+    /// instance any more.
+    PaxosTrimNext = 119,
     /// What is forgotten stays so. Without it: an instance that is forgotten is voted for again.
-    PaxosTrimMonotone = 119,
+    PaxosTrimMonotone = 120,
 }
 
 impl Mutant {
     /// All of them, ascending.
-    pub const ALL: [Self; 111] = [
+    pub const ALL: [Self; 112] = [
         Self::Version,
         Self::ExactLength,
         Self::FlagsKnown,
@@ -430,6 +433,7 @@ impl Mutant {
         Self::PaxosGroup,
         Self::PaxosBytes,
         Self::PaxosTrimWithin,
+        Self::PaxosTrimNext,
         Self::PaxosTrimMonotone,
     ];
 
@@ -547,6 +551,7 @@ impl Mutant {
             Self::PaxosGroup => "paxos_group",
             Self::PaxosBytes => "paxos_bytes",
             Self::PaxosTrimWithin => "paxos_trim_within",
+            Self::PaxosTrimNext => "paxos_trim_next",
             Self::PaxosTrimMonotone => "paxos_trim_monotone",
         }
     }
@@ -665,6 +670,7 @@ impl Mutant {
             Self::PaxosGroup => Some(PacketReason::Group),
             Self::PaxosBytes => Some(PacketReason::Malformed),
             Self::PaxosTrimWithin => None,
+            Self::PaxosTrimNext => None,
             Self::PaxosTrimMonotone => None,
         }
     }

@@ -78,8 +78,14 @@ pub fn broken_invariant(
     outcome: &Outcome,
 ) -> Option<&'static str> {
     let Call::Step(packet) = call else {
-        let back = after.registers.trimmed < before.registers.trimmed;
-        return back.then_some("what was forgotten is not");
+        if after.registers.trimmed < before.registers.trimmed {
+            return Some("what was forgotten is not");
+        }
+        let coordinates = after.registers.role == PaxosRole::Coordinator as u8;
+        let taken = outcome.actions != 0;
+        let stuck =
+            coordinates && taken && after.registers.next_instance <= after.registers.trimmed;
+        return stuck.then_some("a coordinator stands in front of what is forgotten");
     };
     let broken = of_any_role(before, packet, after, outcome)
         .into_iter()
@@ -154,8 +160,8 @@ fn of_acceptors(before: &State, packet: &Header, after: &State, outcome: &Outcom
         promised(before, instance)
     };
     let earlier = vote_of(before, instance);
-    let (first, second) = (before.registers.bound, before.registers.trimmed);
-    let closed = instance <= first || instance <= second;
+    let cannot_tell = promises && instance <= before.registers.bound && earlier.is_none();
+    let closed = instance <= before.registers.trimmed || cannot_tell;
     let is_same_round = earlier.is_some_and(|(round, _)| round == packet.term);
     let is_same_value = earlier.is_some_and(|(_, value)| value == value_in(packet));
     let spoken = outcome.has(ACTION_FANOUT | ACTION_REPLY);
@@ -182,7 +188,7 @@ fn of_acceptors(before: &State, packet: &Header, after: &State, outcome: &Outcom
         (
             (promises || votes)
                 && !for_all
-                && instance - second > u64::from(before.registers.window),
+                && instance - before.registers.trimmed > u64::from(before.registers.window),
             "spoke for an instance without a slot",
         ),
         (

@@ -56,7 +56,7 @@ const HOLD: u32 = 128;
 const VOTE: u32 = 256;
 
 /// What must have been reached at least once.
-const EXPECTED: [Reached; 51] = [
+const EXPECTED: [Reached; 50] = [
     ("off", "submit", "off", SOFTWARE),
     ("off", "p1a", "off", SOFTWARE),
     ("off", "p2a", "off", SOFTWARE),
@@ -103,7 +103,6 @@ const EXPECTED: [Reached; 51] = [
     ("acceptor", "p2a", "round_old", REPLY),
     ("acceptor", "p2a", "trimmed", REPLY),
     ("acceptor", "p2a", "window_full", 0),
-    ("acceptor", "p2a", "no_member", 0),
     ("acceptor", "p2a", "malformed", SOFTWARE),
     ("acceptor", "p2a", "configuration", SOFTWARE),
     ("acceptor", "p2a", "group", SOFTWARE),

@@ -27,6 +27,10 @@ pub fn run(before: &State, call: &Call) -> (State, Outcome) {
             let is_instance = *upto != u64::MAX;
             if is_instance {
                 after.registers.trimmed = after.registers.trimmed.max(*upto);
+                if after.registers.role == PaxosRole::Coordinator as u8 {
+                    let behind = after.registers.trimmed + 1;
+                    after.registers.next_instance = after.registers.next_instance.max(behind);
+                }
             }
             let outcome = Outcome {
                 actions: u32::from(is_instance),
@@ -191,7 +195,8 @@ fn of_a_coordinator(state: &State, packet: &Header) -> Result<(), No> {
     if !is_open(state, packet.index) {
         return Err(Drop(PacketReason::WindowFull));
     }
-    if packet.index <= state.registers.bound {
+    let has_voted = state.slot.instance == packet.index && state.slot.vote_round > 0;
+    if asks && packet.index <= state.registers.bound && !has_voted {
         return Err(Drop(PacketReason::NoMember));
     }
     Ok(())

@@ -571,7 +571,8 @@ pub struct PaxosRegisters {
     pub next_instance: u64,
     /// Instances up to this one are forgotten.
     pub trimmed: u64,
-    /// Acceptor that has lost its memory: it is no member up to this instance.
+    /// Acceptor that has lost its memory: it is no member up to this instance, except where it has
+    /// voted since.
     pub bound: u64,
     /// Acceptor: the highest instance voted for.
     pub highest: u64,

@@ -1,0 +1,411 @@
+//! A Paxos role's box in ordinary memory: registers, slots, values, keys and counters around the C step. Takes
+//! datagrams and gives datagrams; has no socket, clock, disk or thread.
+use crate::engine::Outbox;
+use crate::paxos::{paxos_sound, paxos_step, paxos_trim};
+use crate::signing::Signing;
+use quorumwire_interfaces::{CounterSink, PlaneError, PlaneKeys, counters, counters_by};
+use quorumwire_wire::PaxosRecord;
+use quorumwire_wire::packet::{
+    ACTION_FANOUT, ACTION_HOLD, ACTION_REPLY, ACTION_STORE, ACTION_TO_SOFTWARE, ACTION_VOTE,
+    Header, PacketReason, PaxosRegisters, PaxosRole, PaxosSlot,
+};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// Most instances that a window may have.
+const WINDOW_MAX: u32 = 1 << 16;
+
+/// Packets that may wait for the disk.
+const HELD_MAX: usize = 4096;
+
+counters! {
+    /// Counts since the box was made. All are numbers of packets.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct PaxosCounters {
+        /// Datagrams that the box received
+        pub received: "received",
+        /// Packets that the box handed to the network
+        pub sent: "sent",
+        /// Values that an acceptor's box voted for
+        pub stored: "values_stored",
+        /// Values that a coordinator's box gave an instance
+        pub assigned: "values_assigned",
+        /// Packets not sent because no key to sign them is known
+        pub without_key: "not_sent_without_key",
+        /// Packets dropped because too much waits for the disk
+        pub disk_behind: "dropped_disk_behind",
+    }
+    with {
+        /// Not taken, or not as the sender meant it.
+        pub reasons: PaxosReasonCounters,
+    }
+}
+
+counters_by! {
+    /// What was not taken, or not as the sender meant it, by reason. A Paxos role's step has none of a
+    /// replica's own reasons.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct PaxosReasonCounters: PacketReason but not [
+        None, TermOld, TermNew, Stranger, BeforeStart, History, BeyondLast, BehindRing, RingFull, Gap
+    ] {
+        /// Packets dropped because they are too short to be ours, or have another magic
+        NotOurs: "not_ours",
+        /// Packets dropped because their format's version is unknown
+        Version: "version",
+        /// Packets with lengths or fields that no sender of ours makes
+        Malformed: "malformed",
+        /// Packets dropped because their authentication tag is wrong
+        Tag: "tag",
+        /// Packets dropped because their payload's checksum is wrong
+        Checksum: "checksum",
+        /// Packets dropped because they belong to another deployment
+        Group: "group",
+        /// Packets handed to software because the box is off
+        Off: "off",
+        /// Packets handed to software because this role takes none of that kind
+        Unexpected: "unexpected",
+        /// Values not taken because the instance window is full: learners have to checkpoint
+        WindowFull: "window_full",
+        /// Values that came again; the vote was said again
+        Repeated: "repeated",
+        /// Packets handed to software because they are of another configuration
+        Configuration: "configuration",
+        /// Packets refused because a higher round was promised
+        RoundOld: "round_old",
+        /// Packets refused because the round was promised to another coordinator of the same number
+        RoundTaken: "round_taken",
+        /// Values handed to software because another one was voted for in the same round
+        TwoValues: "two_values",
+        /// Packets refused because all learners have the instance
+        Trimmed: "trimmed",
+        /// Packets dropped because this acceptor lost its memory and is no member for the instance
+        NoMember: "no_member",
+    }
+}
+
+/// What a box is made with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PaxosOptions {
+    /// The deployment it serves.
+    pub group: u32,
+    /// Instances that can be open: a power of two, at most 65,536.
+    pub window: u32,
+}
+
+/// What a box tells its host.
+#[derive(Debug)]
+pub enum PaxosEvent<'a> {
+    /// The role leaves this packet to software.
+    ToSoftware {
+        /// Whoever sent it.
+        from: SocketAddr,
+        /// The packet.
+        header: Header,
+        /// Its payload.
+        payload: &'a [u8],
+        /// Why.
+        reason: PacketReason,
+    },
+    /// This has to be durable before what is held is said (see [`PaxosEngine::durable`]).
+    Keep {
+        /// What to keep.
+        record: PaxosRecord,
+        /// Everything up to this number is said when everything up to here is durable.
+        number: u64,
+    },
+}
+
+/// What takes a box's events.
+pub type PaxosSink<'a> = &'a mut dyn FnMut(PaxosEvent<'_>);
+
+/// Who gets what waits for the disk.
+#[derive(Clone, Copy, Debug)]
+enum Whom {
+    All,
+    One(SocketAddr),
+}
+
+struct Held {
+    number: u64,
+    whom: Whom,
+    header: Header,
+    payload: Vec<u8>,
+}
+
+/// A box without a network.
+pub struct PaxosEngine {
+    options: PaxosOptions,
+    registers: PaxosRegisters,
+    slots: Vec<PaxosSlot>,
+    values: Vec<Vec<u8>>,
+    signing: Signing,
+    /// Where fan-out goes.
+    destinations: Vec<SocketAddr>,
+    counters: PaxosCounters,
+    held: VecDeque<Held>,
+    /// Of the last record that the host was given to keep.
+    kept: u64,
+    datagram: Vec<u8>,
+}
+
+impl PaxosEngine {
+    /// A box that is off.
+    ///
+    /// # Errors
+    /// The window is no power of two, or too large.
+    pub fn new(options: PaxosOptions) -> Result<Self, PlaneError> {
+        if !options.window.is_power_of_two() || options.window > WINDOW_MAX {
+            return Err(PlaneError::Refused(
+                "window must be a power of two, at most 65536",
+            ));
+        }
+        let window = options.window as usize;
+        Ok(Self {
+            options,
+            registers: PaxosRegisters::default(),
+            slots: vec![PaxosSlot::default(); window],
+            values: vec![Vec::new(); window],
+            signing: Signing::default(),
+            destinations: Vec::new(),
+            counters: PaxosCounters::default(),
+            held: VecDeque::new(),
+            kept: 0,
+            datagram: Vec::new(),
+        })
+    }
+
+    /// Signs and checks with these from now on.
+    pub fn set_keys(&mut self, keys: &PlaneKeys) {
+        self.signing.set(keys);
+    }
+
+    /// Fans out to these from now on: a coordinator to the acceptors, an acceptor to the learners and to the
+    /// coordinators' hosts.
+    pub fn set_destinations(&mut self, destinations: Vec<SocketAddr>) {
+        self.destinations = destinations;
+    }
+
+    /// The registers.
+    #[must_use]
+    pub fn registers(&self) -> &PaxosRegisters {
+        &self.registers
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn counters(&self) -> &PaxosCounters {
+        &self.counters
+    }
+
+    /// How much each has counted, the reasons among them.
+    pub fn each_counter(&self, sink: CounterSink<'_>) {
+        self.counters.each(sink);
+        self.counters.reasons.each(sink);
+    }
+
+    /// Switches a role on with these registers and empty slots.
+    ///
+    /// # Errors
+    /// The box is on, or no role can begin with these registers.
+    pub fn switch_on(&mut self, registers: &PaxosRegisters) -> Result<(), PlaneError> {
+        if self.is_on() {
+            return Err(PlaneError::Refused("the box is on"));
+        }
+        let fits = registers.group == self.options.group && registers.window == self.options.window;
+        if !fits || !paxos_sound(registers) {
+            return Err(PlaneError::Refused(
+                "no role can begin with these registers",
+            ));
+        }
+        self.slots.fill(PaxosSlot::default());
+        self.values.iter_mut().for_each(Vec::clear);
+        self.registers = *registers;
+        Ok(())
+    }
+
+    /// Puts back what an acceptor had voted for, from its disk. Only before anything was received.
+    pub fn put_back(&mut self, slot: &PaxosSlot, value: &[u8]) {
+        let place = self.place(slot.instance);
+        self.slots[place] = *slot;
+        self.values[place] = value.to_vec();
+    }
+
+    /// Switches the role off: when this returns nothing more leaves the box. What was held is never said.
+    pub fn switch_off(&mut self) {
+        self.registers.role = PaxosRole::Off as u8;
+        self.held.clear();
+    }
+
+    fn is_on(&self) -> bool {
+        self.registers.role != PaxosRole::Off as u8
+    }
+
+    /// Takes packets of this configuration from now on.
+    pub fn configure(&mut self, configuration: u64) {
+        self.registers.configuration = configuration;
+    }
+
+    /// Forgets the instances up to this one; false if there can be no such instance.
+    pub fn trim(&mut self, upto: u64) -> bool {
+        paxos_trim(&mut self.registers, upto)
+    }
+
+    /// Whether an acceptor is a member for every instance: it has not lost its memory, or has voted since for
+    /// each that was open then, or all learners have those.
+    #[must_use]
+    pub fn knows_all(&self) -> bool {
+        let PaxosRegisters { trimmed, bound, .. } = self.registers;
+        let last = bound.min(trimmed.saturating_add(self.options.window.into()));
+        (trimmed..last).all(|before| {
+            let slot = &self.slots[self.place(before + 1)];
+            slot.instance == before + 1 && slot.vote_round > 0
+        })
+    }
+
+    /// All that has to be on disk for this box to go on: the registers, then each instance that is open.
+    pub fn records(&self) -> impl Iterator<Item = PaxosRecord> {
+        let registers = Box::new(self.registers);
+        let open = self.slots.iter().zip(&self.values);
+        let open = open.filter(|(slot, _)| slot.instance > self.registers.trimmed);
+        let slots = open.map(|(slot, value)| self.slot_record(slot, value));
+        std::iter::once(PaxosRecord::Registers(registers)).chain(slots)
+    }
+
+    /// Where only a promise was given, `value` is one of another instance.
+    fn slot_record(&self, slot: &PaxosSlot, value: &[u8]) -> PaxosRecord {
+        let has_voted = slot.vote_round > 0;
+        let value = if has_voted {
+            value.to_vec()
+        } else {
+            Vec::new()
+        };
+        PaxosRecord::Slot(Box::new(self.registers), Box::new(*slot), value)
+    }
+
+    fn place(&self, instance: u64) -> usize {
+        let place = instance % u64::from(self.options.window);
+        usize::try_from(place).expect("a window fits in memory")
+    }
+
+    /// Takes in a datagram.
+    pub fn receive(
+        &mut self,
+        from: SocketAddr,
+        datagram: &[u8],
+        out: &mut dyn Outbox,
+        sink: PaxosSink<'_>,
+    ) {
+        self.counters.received += 1;
+        let opened = self.signing.open(datagram);
+        let (header, payload) = match opened {
+            Ok(opened) => opened,
+            Err(reason) => return self.counters.reasons.count(reason),
+        };
+        if self.held.len() >= HELD_MAX {
+            self.counters.disk_behind += 1;
+            return;
+        }
+        let place = self.place(header.index);
+        let outcome = paxos_step(&mut self.registers, &mut self.slots[place], &header);
+        self.counters.reasons.count(outcome.reason());
+        if outcome.has(ACTION_TO_SOFTWARE) {
+            // What belongs to another deployment is nothing to this one's software.
+            if outcome.reason() != PacketReason::Group {
+                let reason = outcome.reason();
+                sink(PaxosEvent::ToSoftware {
+                    from,
+                    header,
+                    payload,
+                    reason,
+                });
+            }
+            return;
+        }
+        if outcome.has(ACTION_STORE) {
+            self.counters.stored += 1;
+            payload.clone_into(&mut self.values[place]);
+        } else if outcome.has(ACTION_FANOUT) && self.is_coordinator() {
+            self.counters.assigned += 1;
+        }
+        let whom = match (outcome.has(ACTION_FANOUT), outcome.has(ACTION_REPLY)) {
+            (true, _) => Whom::All,
+            (_, true) => Whom::One(from),
+            (false, false) => return,
+        };
+        let behind = if outcome.has(ACTION_VOTE) {
+            self.values[place].clone()
+        } else if outcome.has(ACTION_FANOUT) {
+            payload.to_vec()
+        } else {
+            Vec::new()
+        };
+        if outcome.has(ACTION_HOLD) {
+            self.hold(place, whom, outcome.header, behind, sink);
+        } else {
+            self.say(whom, outcome.header, &behind, out);
+        }
+    }
+
+    fn is_coordinator(&self) -> bool {
+        self.registers.role == PaxosRole::Coordinator as u8
+    }
+
+    /// Has the host keep what the box knows now, and says it then.
+    fn hold(
+        &mut self,
+        place: usize,
+        whom: Whom,
+        header: Header,
+        payload: Vec<u8>,
+        sink: PaxosSink<'_>,
+    ) {
+        self.kept += 1;
+        let record = if header.index == 0 {
+            PaxosRecord::Registers(Box::new(self.registers))
+        } else {
+            self.slot_record(&self.slots[place], &self.values[place])
+        };
+        let number = self.kept;
+        self.held.push_back(Held {
+            number,
+            whom,
+            header,
+            payload,
+        });
+        sink(PaxosEvent::Keep { record, number });
+    }
+
+    /// Everything up to this number is durable: says what waited for it.
+    pub fn durable(&mut self, upto: u64, out: &mut dyn Outbox) {
+        while let Some(held) = self.held.pop_front_if(|held| held.number <= upto) {
+            self.say(held.whom, held.header, &held.payload, out);
+        }
+    }
+
+    /// Sends a packet of the host's, signed.
+    pub fn send(&mut self, to: SocketAddr, header: Header, payload: &[u8], out: &mut dyn Outbox) {
+        self.say(Whom::One(to), header, payload, out);
+    }
+
+    fn say(&mut self, whom: Whom, header: Header, payload: &[u8], out: &mut dyn Outbox) {
+        if !self
+            .signing
+            .seal(header, [payload, &[]], &mut self.datagram)
+        {
+            self.counters.without_key += 1;
+            return;
+        }
+        match whom {
+            Whom::One(to) => {
+                self.counters.sent += 1;
+                out.send(to, &self.datagram);
+            }
+            Whom::All => {
+                for to in &self.destinations {
+                    self.counters.sent += 1;
+                    out.send(*to, &self.datagram);
+                }
+            }
+        }
+    }
+}

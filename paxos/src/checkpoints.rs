@@ -1,0 +1,69 @@
+//! How far acceptors may forget: what all learners have kept (CAANS, section 3.1).
+use crate::mutants::mutant;
+
+/// What each learner has said it has kept.
+#[derive(Clone, Debug)]
+pub struct Checkpoints {
+    kept: Vec<u64>,
+    /// Declared lost by the operator, or trimmed before this host began.
+    trimmed: u64,
+}
+
+impl Checkpoints {
+    /// Nobody has said anything yet, and instances up to this one are forgotten.
+    #[must_use]
+    pub fn new(learners: u8, trimmed: u64) -> Self {
+        Self {
+            kept: vec![0; usize::from(learners)],
+            trimmed,
+        }
+    }
+
+    /// A learner has kept everything up to here. The instance that everybody may forget up to, if that is news.
+    /// A learner that says less than before came back with an older checkpoint; what is forgotten stays so.
+    pub fn note(&mut self, learner: u8, kept: u64) -> Option<u64> {
+        *self.kept.get_mut(usize::from(learner))? = kept;
+        let of_all = if mutant("trims-what-some-have") {
+            self.kept.iter().max()
+        } else {
+            self.kept.iter().min()
+        };
+        self.trim_to(of_all.copied().unwrap_or(0))
+    }
+
+    /// Up to here values are lost to learners that have not kept them: the operator says so. As
+    /// [`note`](Self::note).
+    pub fn trim_to(&mut self, upto: u64) -> Option<u64> {
+        let is_news = upto > self.trimmed;
+        self.trimmed = self.trimmed.max(upto);
+        is_news.then_some(upto)
+    }
+
+    /// Who has kept least, and how far: to be blamed where a window is full.
+    #[must_use]
+    pub fn last(&self) -> Option<(u8, u64)> {
+        let numbered = (0_u8..).zip(self.kept.iter().copied());
+        numbered.min_by_key(|(_, kept)| *kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_have_is_forgotten_and_who_keeps_it_is_named() {
+        let mut checkpoints = Checkpoints::new(3, 2);
+        assert_eq!(checkpoints.note(0, 9), None);
+        assert_eq!(checkpoints.note(1, 5), None);
+        assert_eq!(checkpoints.last(), Some((2, 0)));
+        assert_eq!(checkpoints.note(2, 7), Some(5));
+        assert_eq!(checkpoints.note(2, 8), None);
+        assert_eq!(checkpoints.last(), Some((1, 5)));
+        assert_eq!(checkpoints.note(1, 3), None, "an older checkpoint");
+        assert_eq!(checkpoints.note(1, 8), Some(8));
+        assert_eq!(checkpoints.note(3, 99), None, "there is no such learner");
+        assert_eq!(checkpoints.trim_to(20), Some(20));
+        assert_eq!(checkpoints.note(1, 12), None);
+    }
+}

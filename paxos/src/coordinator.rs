@@ -1,0 +1,425 @@
+//! The software beside a coordinator's box: takes over (CAANS, section 3.1) and watches. It asks for a round,
+//! adopts what was voted, and switches the box on behind that; the box gives instances by itself.
+use crate::checkpoints::Checkpoints;
+use crate::deployment::Deployment;
+use crate::lives::Lives;
+use crate::mutants::mutant;
+use crate::orders::{Order, Orders, To, send};
+use crate::recovery::Asking;
+use crate::round::{owner_of, round_above};
+use quorumwire_wire::packet::{FLAG_REFUSED, Header, Kind, PaxosRegisters, PaxosRole};
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use std::time::Duration;
+
+mod take_over;
+
+pub use take_over::ADOPTED_AT_ONCE;
+use take_over::{Step, TakeOver};
+
+/// Times that a round may be found promised to another coordinator of the same number, one after the other, before
+/// the host is told.
+const TAKEN_MAX: u32 = 3;
+
+/// Time since some moment that the host knows.
+type Since = Duration;
+
+/// How a coordinator goes about it.
+#[derive(Clone, Copy, Debug)]
+pub struct CoordinatorOptions {
+    /// Of which deployment.
+    pub deployment: Deployment,
+    /// Which coordinator.
+    pub me: u8,
+    /// How often it says that it lives.
+    pub heartbeat: Duration,
+    /// A backup that hears nothing for this long takes over; each further one waits so much longer.
+    pub silence: Duration,
+    /// A question is repeated after this.
+    pub retry: Duration,
+}
+
+/// What its host has to be told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Turn {
+    /// Nothing has changed.
+    Nothing,
+    /// It asks for this round.
+    Asks {
+        /// The round.
+        round: u64,
+    },
+    /// It coordinates; values get instances from this one on.
+    Coordinates {
+        /// Its round.
+        round: u64,
+        /// The next instance.
+        next: u64,
+    },
+    /// Another coordinator has this round; it is a backup.
+    StandsBy {
+        /// The round.
+        round: u64,
+    },
+    /// Another coordinator has its number: their rounds are the same ones. It stays a backup until somebody
+    /// changes that.
+    SameNumber,
+}
+
+enum Phase {
+    /// It has heard of a coordinator then.
+    Backup { heard: Since },
+    /// It has asked for a round and does not coordinate yet.
+    TakesOver(Box<TakeOver>),
+    /// Its box is on. What it has proposed by itself may not be decided yet.
+    Coordinates(Box<TakeOver>),
+    /// It was told to leave it to others.
+    Retired,
+}
+
+/// One coordinator's software.
+pub struct Coordinator {
+    options: CoordinatorOptions,
+    lives: Lives,
+    phase: Phase,
+    chance: ChaCha8Rng,
+    /// The highest round of anybody that it has heard of.
+    highest_round: u64,
+    /// The highest round of a coordinator that has said it lives, or was promised.
+    coordinated_round: u64,
+    checkpoints: Checkpoints,
+    /// As far as it knows, instances up to this one are forgotten.
+    trimmed: u64,
+    /// The highest instance that a learner has had: a learner may have recovered one that no value was given.
+    had: u64,
+    next_heartbeat: Since,
+    /// How often in a row its round was promised to another of its number.
+    taken: u32,
+}
+
+impl Coordinator {
+    /// A backup. `seed` is for what is left to chance; no two lives of a coordinator have the same.
+    #[must_use]
+    pub fn new(options: CoordinatorOptions, now: Since, seed: u64) -> Self {
+        Self {
+            lives: Lives::first(options.deployment.acceptors),
+            phase: Phase::Backup { heard: now },
+            chance: ChaCha8Rng::seed_from_u64(seed),
+            highest_round: 0,
+            coordinated_round: 0,
+            checkpoints: Checkpoints::new(options.deployment.learners, 0),
+            trimmed: 0,
+            had: 0,
+            next_heartbeat: now,
+            taken: 0,
+            options,
+        }
+    }
+
+    /// Whether its box is on.
+    #[must_use]
+    pub fn coordinates(&self) -> bool {
+        matches!(self.phase, Phase::Coordinates(_))
+    }
+
+    /// Which learner has kept least, and how far: to be blamed where the window is full.
+    #[must_use]
+    pub fn last_checkpoint(&self) -> Option<(u8, u64)> {
+        self.checkpoints.last()
+    }
+
+    /// Takes over, whoever coordinates: the operator says so.
+    pub fn take_over(&mut self, now: Since, orders: &mut Orders) -> Turn {
+        self.taken = 0;
+        self.ask(now, orders)
+    }
+
+    /// Leaves it to others, until it is told to take over: the operator says so.
+    pub fn retire(&mut self, orders: &mut Orders) {
+        self.switch_off(orders);
+        self.phase = Phase::Retired;
+    }
+
+    fn switch_off(&mut self, orders: &mut Orders) {
+        if self.coordinates() {
+            orders.push(Order::SwitchOff);
+        }
+    }
+
+    /// Asks all acceptors for a round above all that it knows of.
+    fn ask(&mut self, now: Since, orders: &mut Orders) -> Turn {
+        self.switch_off(orders);
+        let Some(round) = round_above(self.highest_round, self.options.me) else {
+            self.phase = Phase::Retired;
+            return Turn::Nothing;
+        };
+        self.highest_round = round;
+        let drawn = if mutant("draws-the-same") {
+            1
+        } else {
+            self.chance.next_u64().max(1)
+        };
+        let asking = Asking {
+            configuration: self.lives.number(),
+            round,
+            drawn,
+        };
+        let mut take_over = TakeOver::new(self.options, asking, &self.lives, now);
+        take_over.ask_all(orders);
+        self.phase = Phase::TakesOver(Box::new(take_over));
+        Turn::Asks { round }
+    }
+
+    fn stand_by(&mut self, now: Since, round: u64, orders: &mut Orders) -> Turn {
+        self.switch_off(orders);
+        self.highest_round = self.highest_round.max(round);
+        self.coordinated_round = self.coordinated_round.max(round);
+        self.phase = Phase::Backup { heard: now };
+        Turn::StandsBy { round }
+    }
+
+    fn round(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::TakesOver(it) | Phase::Coordinates(it) => Some(it.round()),
+            Phase::Backup { .. } | Phase::Retired => None,
+        }
+    }
+
+    /// Takes in a packet that is for the coordinator's host, or that its box has handed on.
+    pub fn on_packet(
+        &mut self,
+        now: Since,
+        header: &Header,
+        payload: &[u8],
+        orders: &mut Orders,
+    ) -> Turn {
+        if header.group != self.options.deployment.group {
+            return Turn::Nothing;
+        }
+        match Kind::from_byte(header.kind) {
+            Some(Kind::Heartbeat) => self.on_heartbeat(now, header, orders),
+            Some(Kind::Checkpoint) => {
+                self.had = self.had.max(header.sequence);
+                if let Some(upto) = self.checkpoints.note(header.sender, header.index) {
+                    self.forget(upto, orders);
+                }
+                Turn::Nothing
+            }
+            Some(Kind::P1b | Kind::P2b) if header.flags & FLAG_REFUSED != 0 => {
+                self.on_refusal(now, header, payload, orders)
+            }
+            Some(Kind::P1b | Kind::P2b) => self.on_answer(header, payload, orders),
+            Some(
+                Kind::Request
+                | Kind::Append
+                | Kind::AppendOk
+                | Kind::Retransmit
+                | Kind::HeartbeatOk
+                | Kind::Answer
+                | Kind::Forward
+                | Kind::Submit
+                | Kind::P1a
+                | Kind::P2a
+                | Kind::Admit,
+            )
+            | None => Turn::Nothing,
+        }
+    }
+
+    fn forget(&mut self, upto: u64, orders: &mut Orders) {
+        if upto > self.trimmed {
+            self.trimmed = upto;
+            if self.coordinates() {
+                orders.push(Order::Trim(upto));
+            }
+        }
+    }
+
+    fn on_heartbeat(&mut self, now: Since, header: &Header, orders: &mut Orders) -> Turn {
+        if owner_of(header.term) != header.sender {
+            return Turn::Nothing;
+        }
+        if header.sender == self.options.me {
+            if matches!(self.phase, Phase::Retired) {
+                return Turn::Nothing;
+            }
+            self.retire(orders);
+            return Turn::SameNumber;
+        }
+        if self.round().is_some_and(|mine| header.term < mine) {
+            return Turn::Nothing; // it will find out
+        }
+        if self.round().is_some() {
+            return self.stand_by(now, header.term, orders);
+        }
+        if header.term < self.coordinated_round {
+            return Turn::Nothing;
+        }
+        self.coordinated_round = header.term;
+        self.highest_round = self.highest_round.max(header.term);
+        if let Phase::Backup { heard } = &mut self.phase {
+            *heard = now;
+        }
+        Turn::Nothing
+    }
+
+    /// A promise, or a vote.
+    fn on_answer(&mut self, header: &Header, payload: &[u8], orders: &mut Orders) -> Turn {
+        self.highest_round = self.highest_round.max(header.term);
+        let (Phase::TakesOver(take_over) | Phase::Coordinates(take_over)) = &mut self.phase else {
+            return Turn::Nothing;
+        };
+        match take_over.on_answer(header, payload, self.trimmed, orders) {
+            Step::Ready { trimmed, next } if !self.coordinates() => {
+                self.taken = 0;
+                self.trimmed = self.trimmed.max(trimmed);
+                self.coordinate(next, orders)
+            }
+            Step::Ready { .. } | Step::Nothing => Turn::Nothing,
+        }
+    }
+
+    /// Switches the box on: from here on it gives instances.
+    fn coordinate(&mut self, next: u64, orders: &mut Orders) -> Turn {
+        let before = std::mem::replace(&mut self.phase, Phase::Retired);
+        let Phase::TakesOver(take_over) = before else {
+            self.phase = before;
+            return Turn::Nothing;
+        };
+        let round = take_over.round();
+        orders.push(Order::SwitchOn(Box::new(PaxosRegisters {
+            configuration: self.lives.number(),
+            round,
+            next_instance: next,
+            trimmed: self.trimmed,
+            group: self.options.deployment.group,
+            window: self.options.deployment.window,
+            role: PaxosRole::Coordinator as u8,
+            me: self.options.me,
+            ..PaxosRegisters::default()
+        })));
+        self.phase = Phase::Coordinates(take_over);
+        Turn::Coordinates { round, next }
+    }
+
+    /// An acceptor has neither promised nor voted.
+    fn on_refusal(
+        &mut self,
+        now: Since,
+        header: &Header,
+        payload: &[u8],
+        orders: &mut Orders,
+    ) -> Turn {
+        let acceptors = self.options.deployment.acceptors;
+        if header.sender >= acceptors {
+            return Turn::Nothing;
+        }
+        if let Some(theirs) = Lives::decode(payload, acceptors, header.commit_index) {
+            return self.on_configuration(now, header, &theirs, orders);
+        }
+        let (Some(mine), true) = (self.round(), header.commit_index == self.lives.number()) else {
+            return Turn::Nothing;
+        };
+        if header.previous_term != mine {
+            return Turn::Nothing;
+        }
+        let promised_owner = owner_of(header.term);
+        let is_anothers = promised_owner != self.options.me
+            && self.options.deployment.is_coordinators(promised_owner);
+        if header.term > mine && is_anothers {
+            return self.stand_by(now, header.term, orders);
+        }
+        if header.index > 0 {
+            // A learner asks for that instance by itself, in a higher round; or all learners have it.
+            let (Phase::TakesOver(it) | Phase::Coordinates(it)) = &mut self.phase else {
+                return Turn::Nothing;
+            };
+            return match it.leave(header.index) {
+                Step::Ready { trimmed, next } if !self.coordinates() => {
+                    self.trimmed = self.trimmed.max(trimmed);
+                    self.coordinate(next, orders)
+                }
+                Step::Ready { .. } | Step::Nothing => Turn::Nothing,
+            };
+        }
+        let is_late = match &self.phase {
+            Phase::TakesOver(it) => it.is_promised() || header.term < mine,
+            Phase::Coordinates(_) | Phase::Backup { .. } | Phase::Retired => true,
+        };
+        if is_late {
+            return Turn::Nothing;
+        }
+        self.highest_round = self.highest_round.max(header.term);
+        self.taken += u32::from(header.term == mine);
+        if self.taken > TAKEN_MAX {
+            self.phase = Phase::Retired;
+            return Turn::SameNumber;
+        }
+        self.ask(now, orders)
+    }
+
+    /// An acceptor says which configuration it knows: it has lost its memory and begins a new life, or it knows
+    /// of somebody who did, or it does not know yet.
+    fn on_configuration(
+        &mut self,
+        now: Since,
+        header: &Header,
+        theirs: &Lives,
+        orders: &mut Orders,
+    ) -> Turn {
+        let joined = self.lives.joined(theirs);
+        if joined != self.lives {
+            self.lives = joined;
+            return match self.round() {
+                Some(_) => self.ask(now, orders),
+                None => Turn::Nothing,
+            };
+        }
+        if let Phase::TakesOver(it) | Phase::Coordinates(it) = &mut self.phase {
+            let is_this_life = theirs.of(header.sender) == self.lives.of(header.sender);
+            it.tell_configuration(header.sender, is_this_life, &self.lives, orders);
+        }
+        Turn::Nothing
+    }
+
+    /// Time has passed; `registers` are the box's.
+    pub fn tick(&mut self, now: Since, registers: &PaxosRegisters, orders: &mut Orders) -> Turn {
+        let silence = self.options.silence * (u32::from(self.options.me) + 1);
+        match &mut self.phase {
+            Phase::Backup { heard } if now.saturating_sub(*heard) >= silence => {
+                self.ask(now, orders)
+            }
+            Phase::Backup { .. } | Phase::Retired => Turn::Nothing,
+            Phase::TakesOver(it) => {
+                it.tick(now, orders);
+                Turn::Nothing
+            }
+            Phase::Coordinates(it) => {
+                it.tick(now, orders);
+                if now >= self.next_heartbeat {
+                    self.next_heartbeat = now + self.options.heartbeat;
+                    self.say_it_lives(registers, orders);
+                }
+                Turn::Nothing
+            }
+        }
+    }
+
+    fn say_it_lives(&self, registers: &PaxosRegisters, orders: &mut Orders) {
+        let header = Header {
+            term: registers.round,
+            index: registers.next_instance.saturating_sub(1).max(self.had),
+            commit_index: registers.configuration,
+            ..self
+                .options
+                .deployment
+                .header(Kind::Heartbeat, self.options.me)
+        };
+        send(orders, To::Coordinators, header, &[]);
+        send(orders, To::Learners, header, &[]);
+    }
+}
+
+#[cfg(test)]
+#[path = "coordinator_test.rs"]
+mod tests;

@@ -1,0 +1,230 @@
+//! One round of a coordinator: phase 1 for all instances, then for each that may have a vote; what was voted is
+//! proposed again, and a no-op where nothing was.
+use super::{CoordinatorOptions, Since};
+use crate::deployment::Acceptors;
+use crate::lives::Lives;
+use crate::mutants::mutant;
+use crate::orders::{Orders, To, send};
+use crate::recovery::{Asking, Heard, Recovery};
+use quorumwire_wire::packet::{Header, Kind};
+use std::collections::BTreeMap;
+
+/// Instances that are asked for at a time.
+pub const ADOPTED_AT_ONCE: usize = 256;
+
+/// What came of a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Step {
+    Nothing,
+    /// The box may be switched on.
+    Ready {
+        trimmed: u64,
+        next: u64,
+    },
+}
+
+/// What a majority has said about all instances.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// Forgotten up to here.
+    trimmed: u64,
+    /// The last instance that may have a vote.
+    last: u64,
+    /// The next one to ask for.
+    next: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct TakeOver {
+    options: CoordinatorOptions,
+    asking: Asking,
+    lives: Lives,
+    promised: Acceptors,
+    trimmed: u64,
+    last: u64,
+    known: Option<Known>,
+    /// Instances that are not decided yet, of those asked for.
+    open: BTreeMap<u64, Recovery>,
+    /// Who was told the configuration since the last try: a newcomer answers each question, so that questions and
+    /// answers would go back and forth for ever.
+    told: Acceptors,
+    next_try: Since,
+}
+
+impl TakeOver {
+    pub(super) fn new(
+        options: CoordinatorOptions,
+        asking: Asking,
+        lives: &Lives,
+        now: Since,
+    ) -> Self {
+        Self {
+            options,
+            asking,
+            lives: lives.clone(),
+            promised: Acceptors::default(),
+            trimmed: 0,
+            last: 0,
+            known: None,
+            open: BTreeMap::new(),
+            told: Acceptors::default(),
+            next_try: now + options.retry,
+        }
+    }
+
+    pub(super) fn round(&self) -> u64 {
+        self.asking.round
+    }
+
+    /// Whether a majority has promised the round.
+    pub(super) fn is_promised(&self) -> bool {
+        self.known.is_some()
+    }
+
+    fn header(&self, kind: Kind) -> Header {
+        Header {
+            term: self.asking.round,
+            commit_index: self.asking.configuration,
+            ..self.options.deployment.header(kind, self.options.me)
+        }
+    }
+
+    /// P1A of all instances, to all acceptors.
+    pub(super) fn ask_all(&mut self, orders: &mut Orders) {
+        self.ask(To::Acceptors, orders);
+    }
+
+    fn ask(&self, to: To, orders: &mut Orders) {
+        let header = Header {
+            session: self.asking.drawn,
+            ..self.header(Kind::P1a)
+        };
+        send(orders, to, header, &self.lives.encode());
+    }
+
+    /// An acceptor does not know the configuration, or was not let in as the life that it is.
+    pub(super) fn tell_configuration(
+        &mut self,
+        acceptor: u8,
+        is_this_life: bool,
+        lives: &Lives,
+        orders: &mut Orders,
+    ) {
+        let said_it_late = self.promised.contains(acceptor);
+        if said_it_late || !self.told.insert(acceptor) {
+            return;
+        }
+        self.ask(To::Acceptor(acceptor), orders);
+        let Some(known) = self.known.filter(|_| is_this_life) else {
+            return;
+        };
+        let header = Header {
+            previous_term: known.last,
+            session: known.trimmed,
+            ..self.header(Kind::Admit)
+        };
+        send(orders, To::Acceptor(acceptor), header, &lives.encode());
+    }
+
+    /// A promise, or a vote; `trimmed`: what the host knows to be forgotten.
+    pub(super) fn on_answer(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        trimmed: u64,
+        orders: &mut Orders,
+    ) -> Step {
+        if header.kind == Kind::P1b as u8 && header.index == 0 {
+            return self.promised(header, trimmed, orders);
+        }
+        let Some(recovery) = self.open.get_mut(&header.index) else {
+            return Step::Nothing;
+        };
+        match recovery.on_answer(header, payload) {
+            Heard::Nothing | Heard::Promised => Step::Nothing,
+            Heard::Majority => {
+                if let Some((header, payload)) = recovery.proposal() {
+                    send(orders, To::Acceptors, header, payload);
+                }
+                self.go_on(orders)
+            }
+            Heard::Decided | Heard::Trimmed { .. } | Heard::Refused { .. } => {
+                self.open.remove(&header.index);
+                self.go_on(orders)
+            }
+        }
+    }
+
+    /// An instance is left to others.
+    pub(super) fn leave(&mut self, instance: u64) -> Step {
+        self.open.remove(&instance);
+        self.go_on(&mut Vec::new())
+    }
+
+    fn promised(&mut self, header: &Header, trimmed: u64, orders: &mut Orders) -> Step {
+        let deployment = self.options.deployment;
+        let is_answer = header.term == self.asking.round
+            && header.commit_index == self.asking.configuration
+            && header.sender < deployment.acceptors;
+        if !is_answer || self.known.is_some() || !self.promised.insert(header.sender) {
+            return Step::Nothing;
+        }
+        self.trimmed = self.trimmed.max(header.session);
+        self.last = self.last.max(header.sequence).max(header.previous_term);
+        let suffices = self.promised.are_majority(&deployment) || mutant("one-promise-suffices");
+        if !suffices {
+            return Step::Nothing;
+        }
+        let trimmed = self.trimmed.max(trimmed);
+        // No acceptor has voted beyond its window.
+        let last = self.last.min(trimmed + u64::from(deployment.window));
+        self.known = Some(Known {
+            trimmed,
+            last: last.max(trimmed),
+            next: trimmed + 1,
+        });
+        self.go_on(orders)
+    }
+
+    /// Asks for more instances, if there are more; or the box may be switched on.
+    fn go_on(&mut self, orders: &mut Orders) -> Step {
+        let Some(known) = &mut self.known else {
+            return Step::Nothing;
+        };
+        while known.next <= known.last && self.open.len() < ADOPTED_AT_ONCE {
+            let instance = known.next;
+            let recovery = Recovery::new(self.options.deployment, self.asking, instance, &[]);
+            send(orders, To::Acceptors, recovery.question(), &[]);
+            self.open.insert(instance, recovery);
+            known.next += 1;
+        }
+        let all_known = self.open.values().all(|it| it.proposal().is_some());
+        let is_ready = known.next > known.last && (all_known || mutant("does-not-adopt"));
+        if is_ready {
+            Step::Ready {
+                trimmed: known.trimmed,
+                next: known.last + 1,
+            }
+        } else {
+            Step::Nothing
+        }
+    }
+
+    /// Repeats what was not answered.
+    pub(super) fn tick(&mut self, now: Since, orders: &mut Orders) {
+        if now < self.next_try {
+            return;
+        }
+        self.next_try = now + self.options.retry;
+        self.told = Acceptors::default();
+        if self.known.is_none() {
+            self.ask(To::Acceptors, orders);
+        }
+        for recovery in self.open.values() {
+            match recovery.proposal() {
+                Some((header, payload)) => send(orders, To::Acceptors, header, payload),
+                None => send(orders, To::Acceptors, recovery.question(), &[]),
+            }
+        }
+    }
+}

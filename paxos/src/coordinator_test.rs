@@ -1,0 +1,343 @@
+use super::*;
+
+const DEPLOYMENT: Deployment = Deployment {
+    group: 7,
+    acceptors: 3,
+    coordinators: 2,
+    learners: 2,
+    window: 16,
+};
+
+fn at(ms: u64) -> Since {
+    Duration::from_millis(ms)
+}
+
+fn coordinator(me: u8) -> Coordinator {
+    let options = CoordinatorOptions {
+        deployment: DEPLOYMENT,
+        me,
+        heartbeat: at(10),
+        silence: at(50),
+        retry: at(5),
+    };
+    Coordinator::new(options, at(0), 1)
+}
+
+fn off() -> PaxosRegisters {
+    PaxosRegisters::default()
+}
+
+fn sent(orders: &mut Orders) -> Vec<(To, Header)> {
+    let all = orders.drain(..).filter_map(|order| match order {
+        Order::Send { to, header, .. } => Some((to, header)),
+        Order::SwitchOn(_) | Order::SwitchOff | Order::Configure(_) | Order::Trim(_) => None,
+    });
+    all.collect()
+}
+
+/// A coordinator that has asked for its first round, and what it asked.
+fn asking(me: u8) -> (Coordinator, Header) {
+    let (mut coordinator, mut orders) = (coordinator(me), Orders::new());
+    let turn = coordinator.take_over(at(0), &mut orders);
+    let asked = sent(&mut orders);
+    let [(To::Acceptors, question)] = asked[..] else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(
+        turn,
+        Turn::Asks {
+            round: question.term
+        }
+    );
+    (coordinator, question)
+}
+
+fn promise(question: &Header, acceptor: u8, highest: u64) -> Header {
+    Header {
+        term: question.term,
+        index: question.index,
+        commit_index: question.commit_index,
+        sequence: highest,
+        ..DEPLOYMENT.header(Kind::P1b, acceptor)
+    }
+}
+
+fn refused(question: &Header, acceptor: u8, promised: u64) -> Header {
+    Header {
+        flags: FLAG_REFUSED,
+        term: promised,
+        previous_term: question.term,
+        sequence: 0,
+        ..promise(question, acceptor, 0)
+    }
+}
+
+fn on(coordinator: &mut Coordinator, header: &Header) -> (Turn, Orders) {
+    let mut orders = Orders::new();
+    let turn = coordinator.on_packet(at(1), header, b"", &mut orders);
+    (turn, orders)
+}
+
+fn coordinating() -> (Coordinator, Header) {
+    let (mut coordinator, question) = asking(0);
+    assert_eq!(
+        on(&mut coordinator, &promise(&question, 0, 0)),
+        (Turn::Nothing, vec![])
+    );
+    let (turn, orders) = on(&mut coordinator, &promise(&question, 2, 0));
+    assert_eq!(
+        turn,
+        Turn::Coordinates {
+            round: 0x100,
+            next: 1
+        }
+    );
+    let [Order::SwitchOn(registers)] = &orders[..] else {
+        panic!("{orders:?}");
+    };
+    assert_eq!((registers.round, registers.next_instance), (0x100, 1));
+    (coordinator, question)
+}
+
+#[test]
+fn silence_lets_backups_take_over_one_after_the_other() {
+    for (me, after) in [(0, 50), (1, 100)] {
+        let (mut coordinator, mut orders) = (coordinator(me), Orders::new());
+        assert_eq!(
+            coordinator.tick(at(after - 1), &off(), &mut orders),
+            Turn::Nothing
+        );
+        let beat = Header {
+            term: 0x201 - u64::from(me),
+            ..DEPLOYMENT.header(Kind::Heartbeat, 1 - me)
+        };
+        coordinator.on_packet(at(30), &beat, b"", &mut orders);
+        let older = Header {
+            term: beat.term - 0x100,
+            ..beat
+        };
+        coordinator.on_packet(at(45), &older, b"", &mut orders);
+        assert_eq!(
+            coordinator.tick(at(after + 29), &off(), &mut orders),
+            Turn::Nothing
+        );
+        let turn = coordinator.tick(at(after + 30), &off(), &mut orders);
+        let Turn::Asks { round } = turn else {
+            panic!("{turn:?}")
+        };
+        assert!(round > beat.term);
+    }
+}
+
+#[test]
+fn what_was_voted_is_proposed_again_before_the_box_is_on() {
+    let (mut coordinator, question) = asking(0);
+    on(&mut coordinator, &promise(&question, 0, 2));
+    let (turn, mut orders) = on(&mut coordinator, &promise(&question, 1, 1));
+    assert_eq!(turn, Turn::Nothing);
+    let asked: Vec<u64> = sent(&mut orders).iter().map(|(_, it)| it.index).collect();
+    assert_eq!(asked, [1, 2]);
+    let of = |acceptor, instance, voted_in| Header {
+        index: instance,
+        previous_term: voted_in,
+        session: if voted_in > 0 { 5 } else { 0 },
+        ..promise(&question, acceptor, 0)
+    };
+    assert_eq!(
+        on(&mut coordinator, &of(0, 1, 0x80)),
+        (Turn::Nothing, vec![])
+    );
+    let (_, mut orders) = on(&mut coordinator, &of(1, 1, 0));
+    let proposed = sent(&mut orders);
+    assert_eq!(
+        (proposed[0].1.kind, proposed[0].1.session),
+        (Kind::P2a as u8, 5)
+    );
+    on(&mut coordinator, &of(1, 2, 0));
+    let (turn, mut orders) = on(&mut coordinator, &of(2, 2, 0));
+    assert_eq!(
+        turn,
+        Turn::Coordinates {
+            round: 0x100,
+            next: 3
+        }
+    );
+    let proposed = sent(&mut orders);
+    assert_eq!(
+        (proposed[0].1.index, proposed[0].1.session),
+        (2, 0),
+        "a no-op"
+    );
+    // Both are proposed again until they are decided.
+    let vote = |acceptor, instance| Header {
+        kind: Kind::P2b as u8,
+        previous_term: question.term,
+        ..of(acceptor, instance, 0)
+    };
+    on(&mut coordinator, &vote(0, 1));
+    on(&mut coordinator, &vote(1, 1));
+    coordinator.tick(at(6), &off(), &mut orders);
+    let again: Vec<u64> = sent(&mut orders)
+        .iter()
+        .filter(|(_, it)| it.kind == Kind::P2a as u8)
+        .map(|(_, it)| it.index)
+        .collect();
+    assert_eq!(again, [2]);
+}
+
+#[test]
+fn a_round_that_was_promised_to_another_makes_a_backup() {
+    for on_its_own in [false, true] {
+        let (mut coordinator, question) = if on_its_own {
+            coordinating()
+        } else {
+            asking(0)
+        };
+        let (turn, orders) = on(&mut coordinator, &refused(&question, 1, 0x101));
+        assert_eq!(turn, Turn::StandsBy { round: 0x101 });
+        assert_eq!(orders.contains(&Order::SwitchOff), on_its_own);
+        assert!(!coordinator.coordinates());
+        let (turn, _) = on(&mut coordinator, &promise(&question, 2, 0));
+        assert_eq!(turn, Turn::Nothing, "too late");
+    }
+}
+
+#[test]
+fn a_learners_round_makes_no_backup() {
+    let (mut coordinator, question) = asking(0);
+    let (turn, _) = on(&mut coordinator, &refused(&question, 1, 0x502));
+    assert_eq!(turn, Turn::Asks { round: 0x600 }, "a round above it");
+    let (mut coordinator, question) = coordinating();
+    let single = Header {
+        index: 4,
+        ..question
+    };
+    let (turn, orders) = on(&mut coordinator, &refused(&single, 1, 0x502));
+    assert_eq!((turn, orders), (Turn::Nothing, vec![]));
+}
+
+#[test]
+fn two_of_one_number_are_found() {
+    let (mut coordinator, mut question) = asking(0);
+    for _ in 0..TAKEN_MAX {
+        let (turn, orders) = on(&mut coordinator, &refused(&question, 1, question.term));
+        let Turn::Asks { round } = turn else {
+            panic!("{turn:?}")
+        };
+        let Some(Order::Send { header, .. }) = orders.last() else {
+            panic!()
+        };
+        assert!(round > question.term);
+        question = *header;
+    }
+    let (turn, _) = on(&mut coordinator, &refused(&question, 1, question.term));
+    assert_eq!(turn, Turn::SameNumber);
+    let (mut coordinator, _) = coordinating();
+    let beat = Header {
+        term: 0x300,
+        ..DEPLOYMENT.header(Kind::Heartbeat, 0)
+    };
+    let (turn, orders) = on(&mut coordinator, &beat);
+    assert_eq!((turn, orders), (Turn::SameNumber, vec![Order::SwitchOff]));
+    assert_eq!(on(&mut coordinator, &beat), (Turn::Nothing, vec![]), "once");
+    let mut orders = Orders::new();
+    assert_eq!(
+        coordinator.tick(at(9999), &off(), &mut orders),
+        Turn::Nothing
+    );
+}
+
+#[test]
+fn an_acceptor_with_a_new_life_is_let_in_behind_what_the_others_have_voted() {
+    let (mut coordinator, question) = asking(0);
+    on(&mut coordinator, &promise(&question, 0, 0));
+    on(&mut coordinator, &promise(&question, 1, 0));
+    assert!(coordinator.coordinates());
+    let lives = Lives::first(3).with(2, 9);
+    let announcement = Header {
+        flags: FLAG_REFUSED,
+        commit_index: lives.number(),
+        ..DEPLOYMENT.header(Kind::P1b, 2)
+    };
+    let mut orders = Orders::new();
+    let turn = coordinator.on_packet(at(1), &announcement, &lives.encode(), &mut orders);
+    assert_eq!(turn, Turn::Asks { round: 0x200 });
+    assert_eq!(orders[0], Order::SwitchOff);
+    let question = sent(&mut orders)[0].1;
+    assert_eq!(question.commit_index, lives.number());
+
+    // Nobody lets it in before the others have promised.
+    coordinator.on_packet(at(1), &announcement, &lives.encode(), &mut orders);
+    assert!(
+        sent(&mut orders)
+            .iter()
+            .all(|(_, it)| it.kind == Kind::P1a as u8)
+    );
+    on(&mut coordinator, &promise(&question, 0, 0));
+    on(&mut coordinator, &promise(&question, 1, 6));
+    coordinator.on_packet(at(1), &announcement, &lives.encode(), &mut orders);
+    assert_eq!(
+        sent(&mut orders),
+        [],
+        "not more often than it asks by itself"
+    );
+    coordinator.tick(at(6), &off(), &mut orders);
+    coordinator.on_packet(at(6), &announcement, &lives.encode(), &mut orders);
+    let told = sent(&mut orders);
+    let Some((to, admit)) = told.iter().find(|(_, it)| it.kind == Kind::Admit as u8) else {
+        panic!("{told:?}");
+    };
+    assert_eq!(
+        (*to, admit.previous_term, admit.term),
+        (To::Acceptor(2), 6, 0x200)
+    );
+
+    // Not as another life than the one that was asked for.
+    let earlier = Lives::first(3).with(2, 8);
+    let announcement = Header {
+        commit_index: earlier.number(),
+        ..announcement
+    };
+    coordinator.on_packet(at(1), &announcement, &earlier.encode(), &mut orders);
+    assert!(
+        sent(&mut orders)
+            .iter()
+            .all(|(_, it)| it.kind != Kind::Admit as u8)
+    );
+}
+
+#[test]
+fn it_says_that_it_lives_and_trims() {
+    let (mut coordinator, _) = coordinating();
+    let mut orders = Orders::new();
+    let registers = PaxosRegisters {
+        round: 0x100,
+        next_instance: 8,
+        configuration: 3,
+        ..off()
+    };
+    coordinator.tick(at(10), &registers, &mut orders);
+    let beats: Vec<(To, Header)> = sent(&mut orders);
+    assert_eq!(beats.len(), 2);
+    let (_, beat) = beats[1];
+    assert_eq!(
+        (beat.kind, beat.index, beat.term),
+        (Kind::Heartbeat as u8, 7, 0x100)
+    );
+    let checkpoint = |learner, kept| Header {
+        index: kept,
+        ..DEPLOYMENT.header(Kind::Checkpoint, learner)
+    };
+    assert_eq!(on(&mut coordinator, &checkpoint(0, 5)).1, []);
+    assert_eq!(on(&mut coordinator, &checkpoint(1, 4)).1, [Order::Trim(4)]);
+    assert_eq!(coordinator.last_checkpoint(), Some((1, 4)));
+    let further = Header {
+        sequence: 11,
+        ..checkpoint(1, 4)
+    };
+    on(&mut coordinator, &further);
+    coordinator.tick(at(20), &registers, &mut orders);
+    assert_eq!(sent(&mut orders)[1].1.index, 11, "a learner has had more");
+    coordinator.retire(&mut orders);
+    assert_eq!(orders, [Order::SwitchOff]);
+}

@@ -1,0 +1,305 @@
+//! A proposer: numbers values in a session, sends them to whoever coordinates, and again until a learner has
+//! heard what became of them (CAANS, section 3.1).
+//!
+//! It opens its session with a value of its own, once, and numbers others from behind the sessions' window on.
+//! So a value that comes very late, when learners have forgotten the session, is delivered to nobody.
+use crate::deployment::Deployment;
+use crate::learner::Learned;
+use crate::orders::{Orders, To, send};
+use crate::values::{Fate, VALUE};
+use quorumwire_sessions::{FRAGMENTS_PER_COMMAND_MAX, SessionRefusal, WINDOW};
+use quorumwire_wire::packet::{FLAG_FRAGMENT, Header, Kind, PAYLOAD_BYTES_MAX, SENDER_CLIENT};
+use quorumwire_wire::{PIECE_HEADER_BYTES, Pieces, piece_header};
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Most bytes of one piece of a value.
+const PIECE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - PIECE_HEADER_BYTES;
+
+/// Longest value, in bytes.
+pub const VALUE_BYTES_MAX: usize = PIECE_BYTES_MAX * FRAGMENTS_PER_COMMAND_MAX as usize - 1;
+
+/// Values that a proposer has outstanding at most.
+pub const OUTSTANDING_MAX: u64 = WINDOW;
+
+/// The wait between two tries doubles at most so often.
+const DOUBLINGS_MAX: u32 = 3;
+
+/// The number of the value that opens a session.
+const OPENING: u64 = 1;
+
+/// Time since some moment that the host knows.
+type Since = Duration;
+
+/// Why a value is not taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NotTaken {
+    /// It is longer than [`VALUE_BYTES_MAX`].
+    TooLong {
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// [`OUTSTANDING_MAX`] values are outstanding.
+    WindowFull,
+}
+
+/// What became of a value of this proposer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Settled {
+    /// Which value, as [`submit`](Proposer::submit) named it.
+    pub ticket: u64,
+    /// In which instance it was delivered. `None`: nobody knows its session any more. Whether it was delivered
+    /// before that is not known.
+    pub instance: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Outstanding {
+    ticket: u64,
+    payload: Vec<u8>,
+    pieces: Option<Pieces>,
+    next_try: Since,
+    tries: u32,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Session {
+    /// It is to be opened.
+    New,
+    /// It is being opened; if that does not come about by then, another one is.
+    Opening {
+        until: Since,
+    },
+    Open,
+}
+
+/// One proposer.
+#[derive(Debug)]
+pub struct Proposer {
+    deployment: Deployment,
+    retry: Duration,
+    chance: ChaCha8Rng,
+    session: u64,
+    state: Session,
+    next_sequence: u64,
+    next_ticket: u64,
+    outstanding: BTreeMap<u64, Outstanding>,
+}
+
+impl Proposer {
+    /// One that has proposed nothing. What is not heard of is sent again after `retry`, then after longer.
+    /// `seed` is for what is left to chance; no two proposers have the same.
+    #[must_use]
+    pub fn new(deployment: Deployment, retry: Duration, seed: u64) -> Self {
+        let mut chance = ChaCha8Rng::seed_from_u64(seed);
+        Self {
+            session: chance.next_u64().max(1),
+            chance,
+            deployment,
+            retry,
+            state: Session::New,
+            next_sequence: WINDOW + 1,
+            next_ticket: 1,
+            outstanding: BTreeMap::new(),
+        }
+    }
+
+    /// How many values are outstanding.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// Takes a value on, and gives it a name. `coordinator`: who coordinates, if that is known.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub fn submit(
+        &mut self,
+        now: Since,
+        value: &[u8],
+        coordinator: Option<u8>,
+        orders: &mut Orders,
+    ) -> Result<u64, NotTaken> {
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(NotTaken::TooLong { bytes: value.len() });
+        }
+        let oldest = self
+            .outstanding
+            .first_key_value()
+            .map(|(oldest, _)| *oldest);
+        if self.next_sequence - oldest.unwrap_or(self.next_sequence) >= OUTSTANDING_MAX {
+            return Err(NotTaken::WindowFull);
+        }
+        let payload = [&[VALUE], value].concat();
+        let is_long = payload.len() > PAYLOAD_BYTES_MAX;
+        let (ticket, sequence) = (self.next_ticket, self.next_sequence);
+        self.next_ticket += 1;
+        self.next_sequence += 1;
+        let outstanding = Outstanding {
+            ticket,
+            pieces: is_long.then(|| Pieces::of(&payload, PIECE_BYTES_MAX)),
+            payload,
+            next_try: now,
+            tries: 0,
+        };
+        self.outstanding.insert(sequence, outstanding);
+        self.send_what_is_due(now, coordinator, orders);
+        Ok(ticket)
+    }
+
+    /// Takes in what a learner beside it has learned; what became of values, as far as that is known now.
+    pub fn on_learned(
+        &mut self,
+        now: Since,
+        learned: &Learned,
+        coordinator: Option<u8>,
+        orders: &mut Orders,
+    ) -> Vec<Settled> {
+        let decided = &learned.decided;
+        if decided.session != self.session {
+            return Vec::new();
+        }
+        if decided.sequence == OPENING {
+            if learned.fate == Fate::NoOp {
+                self.state = Session::Open;
+                self.send_what_is_due(now, coordinator, orders);
+            }
+            return Vec::new();
+        }
+        let instance = match &learned.fate {
+            Fate::Value(_) | Fate::Repeated => Some(decided.instance),
+            Fate::Piece => {
+                self.keep_piece(now, decided.sequence, &decided.payload, coordinator, orders);
+                return Vec::new();
+            }
+            Fate::Refused(SessionRefusal::UnknownSession) => return self.begin_session(),
+            Fate::Refused(_) => None,
+            Fate::NoOp => return Vec::new(),
+        };
+        let settled = self.outstanding.remove(&decided.sequence);
+        let settled = settled.map(|it| Settled {
+            ticket: it.ticket,
+            instance,
+        });
+        settled.into_iter().collect()
+    }
+
+    /// Learners do not know the session any more: what was sent in it is not sent again.
+    fn begin_session(&mut self) -> Vec<Settled> {
+        self.session = self.chance.next_u64().max(1);
+        self.state = Session::New;
+        let sent = self.outstanding.extract_if(.., |_, it| it.tries > 0);
+        let unknown = |(_, it): (u64, Outstanding)| Settled {
+            ticket: it.ticket,
+            instance: None,
+        };
+        sent.map(unknown).collect()
+    }
+
+    fn keep_piece(
+        &mut self,
+        now: Since,
+        sequence: u64,
+        payload: &[u8],
+        coordinator: Option<u8>,
+        orders: &mut Orders,
+    ) {
+        let Some(outstanding) = self.outstanding.get_mut(&sequence) else {
+            return;
+        };
+        let number = payload.first_chunk().map(|it| u32::from_be_bytes(*it));
+        let (Some(pieces), Some(number)) = (&mut outstanding.pieces, number) else {
+            return;
+        };
+        if pieces.keep(number) {
+            outstanding.tries = 1;
+            outstanding.next_try = now + self.retry;
+            self.send_value(sequence, coordinator, orders);
+        }
+    }
+
+    /// Time has passed: sends again what was not heard of. Whom it goes to is known less well then.
+    pub fn tick(&mut self, now: Since, coordinator: Option<u8>, orders: &mut Orders) {
+        if matches!(self.state, Session::Opening { until } if now >= until) {
+            self.session = self.chance.next_u64().max(1);
+            self.state = Session::New;
+        }
+        self.send_what_is_due(now, coordinator, orders);
+    }
+
+    fn send_what_is_due(&mut self, now: Since, coordinator: Option<u8>, orders: &mut Orders) {
+        if self.outstanding.is_empty() {
+            return;
+        }
+        if self.state == Session::New {
+            let until = now + self.retry * (1 << DOUBLINGS_MAX);
+            self.state = Session::Opening { until };
+            let header = self.header(OPENING, 0);
+            send(orders, to(coordinator), header, &[]);
+        }
+        if self.state != Session::Open {
+            return;
+        }
+        let due: Vec<u64> = self
+            .outstanding
+            .iter()
+            .filter(|(_, it)| now >= it.next_try)
+            .map(|(sequence, _)| *sequence)
+            .collect();
+        for sequence in due {
+            let Some(outstanding) = self.outstanding.get_mut(&sequence) else {
+                continue;
+            };
+            let is_again = outstanding.tries > 0;
+            outstanding.next_try = now + self.retry * (1 << outstanding.tries.min(DOUBLINGS_MAX));
+            outstanding.tries += 1;
+            if let (true, Some(pieces)) = (is_again, &mut outstanding.pieces) {
+                pieces.lost();
+            }
+            let coordinator = coordinator.filter(|_| !is_again);
+            self.send_value(sequence, coordinator, orders);
+        }
+    }
+
+    fn header(&self, sequence: u64, flags: u8) -> Header {
+        let sender = u8::try_from(SENDER_CLIENT).unwrap_or(u8::MAX);
+        Header {
+            flags,
+            session: self.session,
+            sequence,
+            ..self.deployment.header(Kind::Submit, sender)
+        }
+    }
+
+    /// A value, or the pieces of it that may be on their way now.
+    fn send_value(&mut self, sequence: u64, coordinator: Option<u8>, orders: &mut Orders) {
+        let header = self.header(sequence, 0);
+        let Some(outstanding) = self.outstanding.get_mut(&sequence) else {
+            return;
+        };
+        let Some(pieces) = &mut outstanding.pieces else {
+            return send(orders, to(coordinator), header, &outstanding.payload);
+        };
+        let header = Header {
+            flags: FLAG_FRAGMENT,
+            ..header
+        };
+        while let Some((number, range)) = pieces.next_to_send() {
+            let head = piece_header(number, pieces.count());
+            let piece = [&head, &outstanding.payload[range]].concat();
+            send(orders, to(coordinator), header, &piece);
+        }
+    }
+}
+
+/// Only who coordinates gives an instance; where that is not known, all are asked.
+fn to(coordinator: Option<u8>) -> To {
+    coordinator.map_or(To::Coordinators, To::Coordinator)
+}
+
+#[cfg(test)]
+#[path = "proposer_test.rs"]
+mod tests;

@@ -1,0 +1,157 @@
+use super::*;
+use crate::votes::Decided;
+
+const DEPLOYMENT: Deployment = Deployment {
+    group: 7,
+    acceptors: 3,
+    coordinators: 2,
+    learners: 1,
+    window: 16,
+};
+const RETRY: Duration = Duration::from_millis(10);
+
+fn at(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// What was sent since: where to, number and flags.
+fn sent(orders: &mut Orders) -> Vec<(To, u64, u8)> {
+    use crate::orders::Order;
+    let all = orders.drain(..).map(|order| match order {
+        Order::Send { to, header, .. } => (to, header.sequence, header.flags),
+        Order::SwitchOn(_) | Order::SwitchOff | Order::Configure(_) | Order::Trim(_) => {
+            panic!("{order:?}")
+        }
+    });
+    all.collect()
+}
+
+fn learned(proposer: &Proposer, instance: u64, sequence: u64, fate: Fate) -> Learned {
+    let decided = Decided {
+        instance,
+        session: proposer.session,
+        sequence,
+        is_fragment: fate == Fate::Piece,
+        payload: piece_header(0, 3).to_vec(),
+    };
+    Learned { decided, fate }
+}
+
+fn opened() -> (Proposer, Orders) {
+    let mut proposer = Proposer::new(DEPLOYMENT, RETRY, 3);
+    let mut orders = Orders::new();
+    assert_eq!(proposer.submit(at(0), b"x", Some(1), &mut orders), Ok(1));
+    assert_eq!(sent(&mut orders), [(To::Coordinator(1), OPENING, 0)]);
+    let opening = learned(&proposer, 1, OPENING, Fate::NoOp);
+    assert_eq!(
+        proposer.on_learned(at(1), &opening, Some(1), &mut orders),
+        []
+    );
+    (proposer, orders)
+}
+
+#[test]
+fn values_wait_for_their_session_and_are_sent_until_they_are_heard_of() {
+    let (mut proposer, mut orders) = opened();
+    let first = WINDOW + 1;
+    assert_eq!(sent(&mut orders), [(To::Coordinator(1), first, 0)]);
+    proposer.tick(at(10), Some(1), &mut orders);
+    assert_eq!(sent(&mut orders), []);
+    proposer.tick(at(11), Some(1), &mut orders);
+    assert_eq!(
+        sent(&mut orders),
+        [(To::Coordinators, first, 0)],
+        "to all of them now"
+    );
+    proposer.tick(at(30), Some(1), &mut orders);
+    assert_eq!(sent(&mut orders), [], "after longer");
+    let value = learned(&proposer, 5, first, Fate::Value(b"x".to_vec()));
+    let settled = Settled {
+        ticket: 1,
+        instance: Some(5),
+    };
+    assert_eq!(
+        proposer.on_learned(at(31), &value, None, &mut orders),
+        [settled]
+    );
+    assert_eq!(
+        proposer.on_learned(at(31), &value, None, &mut orders),
+        [],
+        "once"
+    );
+    let mut foreign = value;
+    foreign.decided.session ^= 1;
+    assert_eq!(proposer.on_learned(at(31), &foreign, None, &mut orders), []);
+    proposer.tick(at(99), None, &mut orders);
+    assert_eq!(sent(&mut orders), []);
+}
+
+/// A session is never opened twice.
+#[test]
+fn a_session_that_is_not_opened_in_time_gives_way_to_another() {
+    let mut proposer = Proposer::new(DEPLOYMENT, RETRY, 3);
+    let mut orders = Orders::new();
+    proposer.submit(at(0), b"x", None, &mut orders).unwrap();
+    let before = proposer.session;
+    proposer.tick(at(79), None, &mut orders);
+    assert_eq!(sent(&mut orders).len(), 1);
+    proposer.tick(at(80), None, &mut orders);
+    assert_ne!(proposer.session, before);
+    assert_eq!(sent(&mut orders), [(To::Coordinators, OPENING, 0)]);
+}
+
+#[test]
+fn what_was_sent_in_a_session_that_is_gone_is_unknown() {
+    let (mut proposer, mut orders) = opened();
+    proposer.submit(at(2), b"y", None, &mut orders).unwrap();
+    let gone = Fate::Refused(SessionRefusal::UnknownSession);
+    let refused = learned(&proposer, 9, WINDOW + 1, gone);
+    let settled = proposer.on_learned(at(3), &refused, None, &mut orders);
+    let unknown = |ticket| Settled {
+        ticket,
+        instance: None,
+    };
+    assert_eq!(settled, [unknown(1), unknown(2)]);
+    assert_eq!(proposer.outstanding(), 0);
+    sent(&mut orders);
+    proposer.submit(at(4), b"z", None, &mut orders).unwrap();
+    assert_eq!(
+        sent(&mut orders),
+        [(To::Coordinators, OPENING, 0)],
+        "another session"
+    );
+}
+
+#[test]
+fn values_are_refused_that_are_too_long_or_too_many() {
+    let (mut proposer, mut orders) = opened();
+    let bytes = VALUE_BYTES_MAX + 1;
+    let long = proposer.submit(at(2), &vec![0; bytes], None, &mut orders);
+    assert_eq!(long, Err(NotTaken::TooLong { bytes }));
+    for _ in 1..OUTSTANDING_MAX {
+        proposer.submit(at(2), b"y", None, &mut orders).unwrap();
+    }
+    let full = proposer.submit(at(2), b"y", None, &mut orders);
+    assert_eq!(full, Err(NotTaken::WindowFull));
+    let longest = vec![0; VALUE_BYTES_MAX];
+    let mut other = Proposer::new(DEPLOYMENT, RETRY, 4);
+    other.submit(at(2), &longest, None, &mut orders).unwrap();
+}
+
+#[test]
+fn a_long_value_goes_in_pieces() {
+    let (mut proposer, mut orders) = opened();
+    sent(&mut orders);
+    proposer
+        .submit(at(2), &vec![0; 3000], Some(0), &mut orders)
+        .unwrap();
+    let sequence = WINDOW + 2;
+    let piece = (To::Coordinator(0), sequence, FLAG_FRAGMENT);
+    assert_eq!(sent(&mut orders), [piece; 3]);
+    let kept = learned(&proposer, 7, sequence, Fate::Piece);
+    assert_eq!(proposer.on_learned(at(3), &kept, Some(0), &mut orders), []);
+    proposer.tick(at(13), Some(0), &mut orders);
+    let again = sent(&mut orders);
+    let pieces = again.iter().filter(|(_, it, _)| *it == sequence).count();
+    assert_eq!(pieces, 2, "those that were not heard of: {again:?}");
+}

@@ -1,0 +1,135 @@
+//! Deployments of the Paxos roles, driven through faults by a seed: the real boxes in memory (`fastpath`) and the
+//! real software beside them (`paxos`), over a simulated network and simulated disks.
+mod checks;
+mod nodes;
+pub mod plan;
+mod report;
+mod world;
+
+pub use report::{OUTCOMES, Report};
+
+use crate::queue::{MILLISECOND, Nanos, SECOND};
+use crate::run::panic_text;
+use plan::Plan;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use world::World;
+
+/// All is well again so long after peace, at the latest.
+const WELL_WITHIN: Nanos = 60 * SECOND;
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Its seed.
+    pub seed: u64,
+    /// What was found wrong.
+    pub violation: Option<String>,
+    /// What it has reached, and how often.
+    pub seen: BTreeMap<&'static str, u64>,
+    /// Equal for equal runs.
+    pub hash: u64,
+    /// Simulated time.
+    pub simulated: Nanos,
+    /// What happened, if asked for.
+    pub trace: Vec<String>,
+}
+
+/// Runs a plan to its end.
+#[must_use]
+pub fn run(plan: Plan, loud: bool) -> Verdict {
+    let seed = plan.settings.seed;
+    let mut world = World::new(plan, loud);
+    let lived = catch_unwind(AssertUnwindSafe(|| world.live()));
+    let panicked = lived.err().map(|_| panic_text());
+    let at = world.now / MILLISECOND;
+    let found = world.checks.violation.take().or(panicked);
+    Verdict {
+        seed,
+        violation: found.map(|found| format!("{found} (at {at} ms)")),
+        seen: world.seen,
+        hash: world.hash,
+        simulated: world.now,
+        trace: world.trace,
+    }
+}
+
+impl World {
+    fn live(&mut self) {
+        self.run_until(self.plan.trouble);
+        if self.checks.violation.is_some() {
+            return;
+        }
+        self.say(|| "all is healed".to_owned());
+        self.make_peace();
+        if self.plan.settings.one_number {
+            self.mend_numbers();
+        }
+        let begun = self.now;
+        if self.members() < self.acceptors.len() / 2 + 1 {
+            // Nothing is decided any more, and nothing else than before.
+            self.see("too many have forgotten");
+            self.run_until(begun + SECOND);
+            return;
+        }
+        while let Some(missing) = self.missing() {
+            let is_late = self.now - begun > WELL_WITHIN;
+            self.checks.require(!is_late, || {
+                format!(
+                    "P7: not well {} s after peace: {missing}",
+                    WELL_WITHIN / SECOND
+                )
+            });
+            if self.checks.violation.is_some() {
+                return;
+            }
+            self.run_until(self.now + 20 * MILLISECOND);
+        }
+        let unknown = self.unknown;
+        self.checks.all_delivered(unknown);
+        self.see("all is well at the end");
+    }
+
+    /// What is not well yet.
+    fn missing(&self) -> Option<String> {
+        let coordinating = self
+            .coordinators
+            .iter()
+            .filter_map(|place| place.host.as_ref());
+        let coordinating = coordinating
+            .filter(|host| host.software.coordinates())
+            .count();
+        if coordinating != 1 {
+            return Some(format!("{coordinating} coordinate"));
+        }
+        if self.members() < self.acceptors.len() {
+            return Some("not all acceptors are let in".to_owned());
+        }
+        if !self.all_submitted() {
+            return Some("not all is submitted".to_owned());
+        }
+        let learners = || self.learners.iter().filter_map(|place| place.host.as_ref());
+        let outstanding: usize = learners().map(|host| host.proposer.outstanding()).sum();
+        if outstanding > 0 {
+            return Some(format!("{outstanding} values are outstanding"));
+        }
+        let mut next: Vec<u64> = learners().map(|host| host.learner.next()).collect();
+        next.dedup();
+        if next.len() > 1 {
+            return Some(format!("learners are at {next:?}"));
+        }
+        let last = next.first().map_or(0, |next| next - 1);
+        let is_trimmed = |trimmed: u64| trimmed == last;
+        let mut acceptors = self
+            .acceptors
+            .iter()
+            .filter_map(|place| place.host.as_ref());
+        let lags = acceptors.find(|host| !is_trimmed(host.engine.registers().trimmed));
+        lags.map(|host| {
+            format!(
+                "an acceptor has forgotten up to {} of {last}",
+                host.engine.registers().trimmed
+            )
+        })
+    }
+}

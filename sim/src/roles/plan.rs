@@ -1,0 +1,179 @@
+//! What a seed means for a Paxos deployment: its sizes, and a list of faults.
+use crate::queue::{MILLISECOND, Nanos, SECOND};
+use crate::random::Random;
+use quorumwire_paxos::Deployment;
+use std::fmt;
+
+/// A fault, and when it strikes.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// When.
+    pub at: Nanos,
+    /// How long until it is over.
+    pub lasts: Nanos,
+    /// What happens.
+    pub what: What,
+}
+
+/// Who a fault strikes.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Node {
+    /// A coordinator: box and host.
+    Coordinator(u8),
+    /// An acceptor: box and host.
+    Acceptor(u8),
+    /// A learner and the proposer beside it.
+    Learner(u8),
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug)]
+pub enum What {
+    /// It stops, and starts again when the fault is over. What is not on disk is gone.
+    Kill(Node),
+    /// Nothing reaches it and nothing leaves it.
+    Cut(Node),
+    /// Two do not hear each other.
+    Part(Node, Node),
+    /// So many packets out of a thousand are lost, everywhere.
+    Lose(u64),
+    /// Disks take so much longer.
+    SlowDisk(Nanos),
+    /// The operator has a coordinator take over.
+    TakeOver(u8),
+    /// A learner's application keeps nothing.
+    KeepNothing(u8),
+    /// A learner asks for the next instance by itself.
+    Recover(u8),
+    /// The operator declares lost what not all learners have kept.
+    DeclareLost,
+}
+
+/// The sizes of a deployment, and how it is used.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The seed all else follows from.
+    pub seed: u64,
+    /// How many of each.
+    pub deployment: Deployment,
+    /// Votes are on disk before they are said; else they are in memory.
+    pub is_durable: bool,
+    /// Both coordinators were given the number 0.
+    pub one_number: bool,
+    /// More acceptors than a minority lose their memory at a time: only safety is asked for.
+    pub beyond_minority: bool,
+    /// The longest that a packet takes.
+    pub delay_max: Nanos,
+    /// Out of a thousand, packets that come twice.
+    pub repeated: u64,
+    /// Values that each proposer submits.
+    pub values: u64,
+    /// The longest value.
+    pub value_bytes_max: u64,
+    /// The time between two values of a proposer, on average.
+    pub pause: Nanos,
+}
+
+/// A run: plain data.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Sizes.
+    pub settings: Settings,
+    /// Faults, by time.
+    pub faults: Vec<Fault>,
+    /// When faults end.
+    pub trouble: Nanos,
+}
+
+impl Plan {
+    /// What this seed means.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x5041_584f_53);
+        let one_number = random.permille(60);
+        let acceptors = [3, 3, 3, 5, 7, 1, 2, 4];
+        let deployment = Deployment {
+            group: 9,
+            acceptors: random.pick(&acceptors).unwrap_or(3),
+            coordinators: small(random.between(2, 4)),
+            learners: small(random.between(1, 4)),
+            window: [8, 16, 32, 128][small_place(random.below(4))],
+        };
+        let is_long = random.permille(200);
+        let settings = Settings {
+            seed,
+            deployment,
+            is_durable: random.permille(450),
+            one_number,
+            beyond_minority: random.permille(80),
+            delay_max: MILLISECOND / 10 * random.between(1, 40),
+            repeated: random.below(60),
+            values: random.between(20, 80),
+            value_bytes_max: if is_long { 6000 } else { 200 },
+            pause: MILLISECOND * random.between(1, 20),
+        };
+        let trouble = random.between(SECOND, 3 * SECOND);
+        let count = random.below(14);
+        let mut faults: Vec<Fault> = (0..count)
+            .map(|_| Fault {
+                at: random.below(trouble),
+                lasts: MILLISECOND * random.between(5, 400),
+                what: what(&mut random, &deployment),
+            })
+            .collect();
+        faults.sort_by_key(|fault| fault.at);
+        Self {
+            settings,
+            faults,
+            trouble,
+        }
+    }
+
+    /// The same with only these of its faults, by number.
+    #[must_use]
+    pub fn keep(mut self, numbers: &[usize]) -> Self {
+        let mut place = 0;
+        self.faults.retain(|_| {
+            place += 1;
+            numbers.contains(&(place - 1))
+        });
+        self
+    }
+}
+
+fn small(number: u64) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX)
+}
+
+fn small_place(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
+
+fn node(random: &mut Random, deployment: &Deployment) -> Node {
+    match random.below(4) {
+        0 => Node::Coordinator(small(random.below(deployment.coordinators.into()))),
+        1 => Node::Learner(small(random.below(deployment.learners.into()))),
+        _ => Node::Acceptor(small(random.below(deployment.acceptors.into()))),
+    }
+}
+
+fn what(random: &mut Random, deployment: &Deployment) -> What {
+    match random.below(13) {
+        0..4 => What::Kill(node(random, deployment)),
+        4 => What::Cut(node(random, deployment)),
+        5 => What::Part(node(random, deployment), node(random, deployment)),
+        6 => What::Lose(random.between(10, 400)),
+        7 => What::SlowDisk(MILLISECOND * random.between(1, 30)),
+        8 | 9 => What::TakeOver(small(random.below(deployment.coordinators.into()))),
+        10 => What::KeepNothing(small(random.below(deployment.learners.into()))),
+        11 => What::DeclareLost,
+        _ => What::Recover(small(random.below(deployment.learners.into()))),
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, lasts) = (self.at / MILLISECOND, self.lasts / MILLISECOND);
+        write!(to, "at {at} ms, for {lasts} ms: {:?}", self.what)
+    }
+}

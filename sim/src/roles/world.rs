@@ -1,0 +1,866 @@
+//! The deployment as a whole: time, the network, and which faults strike whom.
+use super::checks::Checks;
+use super::nodes::{
+    AcceptorHost, Checkpoint, CoordinatorHost, Kept, LearnerHost, Out, address, node_at,
+};
+use super::plan::{Node, Plan, What};
+use crate::queue::{MICROSECOND, MILLISECOND, Nanos, Queue, SECOND};
+use crate::random::{Random, mix};
+use quorumwire_fastpath::{PaxosEngine, PaxosEvent};
+use quorumwire_paxos::{Noted, Order, Orders, To, Turn, Values};
+use quorumwire_wire::PaxosRecord;
+use quorumwire_wire::packet::{HEADER_BYTES, Header, PacketReason};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How often a host looks at the time.
+const TICK: Nanos = 2 * MILLISECOND;
+/// The shortest that a packet takes.
+const DELAY_MIN: Nanos = 20 * MICROSECOND;
+/// What a disk takes to write.
+const WRITE: Nanos = 300 * MICROSECOND;
+
+/// What is to happen.
+enum Event {
+    Arrive {
+        to: Node,
+        from: Node,
+        datagram: Rc<[u8]>,
+    },
+    /// Of a host in this life of it.
+    Tick(Node, u32),
+    /// A disk has written up to this.
+    Written {
+        acceptor: u8,
+        life: u32,
+        upto: u64,
+    },
+    Strike(usize),
+    Over(usize),
+    Submit(u8),
+}
+
+/// A place where a host runs, or does not.
+pub(super) struct Place<H> {
+    pub(super) host: Option<H>,
+    /// How often it has started.
+    starts: u32,
+}
+
+impl<H> Default for Place<H> {
+    fn default() -> Self {
+        Self {
+            host: None,
+            starts: 0,
+        }
+    }
+}
+
+pub(super) struct World {
+    pub(super) plan: Plan,
+    random: Random,
+    pub(super) now: Nanos,
+    queue: Queue<Event>,
+    pub(super) coordinators: Vec<Place<CoordinatorHost>>,
+    pub(super) acceptors: Vec<Place<AcceptorHost>>,
+    /// Of an acceptor: what is on its disk.
+    disks: Vec<Kept>,
+    /// Of an acceptor in memory: its last life.
+    lives: Vec<u64>,
+    pub(super) learners: Vec<Place<LearnerHost>>,
+    pub(super) checkpoints: Vec<Checkpoint>,
+    /// Of a learner: its application keeps nothing.
+    keeps_nothing: BTreeSet<u8>,
+    submitted: Vec<u64>,
+    next_number: u64,
+    /// Values of which nobody knows what became: their proposer was killed, or their session forgotten.
+    pub(super) unknown: usize,
+    cut: BTreeMap<Node, u32>,
+    parted: BTreeMap<(Node, Node), u32>,
+    lost: u64,
+    slow_disk: Nanos,
+    pub(super) checks: Checks,
+    pub(super) seen: BTreeMap<&'static str, u64>,
+    pub(super) events: u64,
+    pub(super) hash: u64,
+    pub(super) trace: Vec<String>,
+    loud: bool,
+}
+
+impl World {
+    pub(super) fn new(plan: Plan, loud: bool) -> Self {
+        let deployment = plan.settings.deployment;
+        let nothing = Checkpoint {
+            kept: 0,
+            values: Values::default().to_bytes(),
+        };
+        let learners = usize::from(deployment.learners);
+        let mut checks = Checks::new(deployment.acceptors);
+        checks.one_number = plan.settings.one_number;
+        let mut world = Self {
+            random: Random::new(plan.settings.seed),
+            now: 0,
+            queue: Queue::default(),
+            coordinators: (0..deployment.coordinators)
+                .map(|_| Place::default())
+                .collect(),
+            acceptors: (0..deployment.acceptors)
+                .map(|_| Place::default())
+                .collect(),
+            disks: (0..deployment.acceptors).map(|_| Kept::default()).collect(),
+            lives: vec![0; usize::from(deployment.acceptors)],
+            learners: (0..deployment.learners).map(|_| Place::default()).collect(),
+            checkpoints: vec![nothing; learners],
+            keeps_nothing: BTreeSet::new(),
+            submitted: vec![0; learners],
+            next_number: 1,
+            unknown: 0,
+            cut: BTreeMap::new(),
+            parted: BTreeMap::new(),
+            lost: 0,
+            slow_disk: 0,
+            checks,
+            seen: BTreeMap::new(),
+            events: 0,
+            hash: plan.settings.seed,
+            trace: Vec::new(),
+            loud,
+            plan,
+        };
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        let deployment = self.plan.settings.deployment;
+        for me in 0..deployment.acceptors {
+            let host = AcceptorHost::begin(&self.plan.settings, me);
+            self.place_acceptor(me, host);
+        }
+        for me in 0..deployment.coordinators {
+            self.start(Node::Coordinator(me));
+        }
+        for me in 0..deployment.learners {
+            self.start(Node::Learner(me));
+            self.queue.set(0, Event::Submit(me));
+        }
+        for number in 0..self.plan.faults.len() {
+            let at = self.plan.faults[number].at;
+            self.queue.set(at, Event::Strike(number));
+        }
+    }
+
+    pub(super) fn see(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    pub(super) fn say(&mut self, what: impl FnOnce() -> String) {
+        if self.loud {
+            let line = format!("{:>10.3} ms  {}", self.now as f64 / 1e6, what());
+            self.trace.push(line);
+        }
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_nanos(self.now)
+    }
+
+    /// Lives until then, unless something is found wrong.
+    pub(super) fn run_until(&mut self, end: Nanos) {
+        while self.checks.violation.is_none() {
+            match self.queue.take() {
+                Some((at, event)) if at <= end => {
+                    self.now = at;
+                    self.events += 1;
+                    self.hash = mix(self.hash ^ at);
+                    self.happen(event);
+                }
+                Some((at, event)) => {
+                    self.queue.set(at, event);
+                    break;
+                }
+                None => break,
+            }
+        }
+        self.now = self.now.max(end);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive { to, from, datagram } => self.arrive(to, from, &datagram),
+            Event::Tick(node, life) if self.starts(node) == life => self.tick(node, life),
+            Event::Tick(..) => {}
+            Event::Written {
+                acceptor,
+                life,
+                upto,
+            } => self.written(acceptor, life, upto),
+            Event::Strike(number) => self.strike(number),
+            Event::Over(number) => self.over(number),
+            Event::Submit(learner) => self.submit(learner),
+        }
+    }
+
+    fn starts(&self, node: Node) -> u32 {
+        match node {
+            Node::Coordinator(me) => self.coordinators[usize::from(me)].starts,
+            Node::Acceptor(me) => self.acceptors[usize::from(me)].starts,
+            Node::Learner(me) => self.learners[usize::from(me)].starts,
+        }
+    }
+
+    fn runs(&self, node: Node) -> bool {
+        match node {
+            Node::Coordinator(me) => self.coordinators[usize::from(me)].host.is_some(),
+            Node::Acceptor(me) => self.acceptors[usize::from(me)].host.is_some(),
+            Node::Learner(me) => self.learners[usize::from(me)].host.is_some(),
+        }
+    }
+
+    fn place_acceptor(&mut self, me: u8, host: AcceptorHost) {
+        let place = &mut self.acceptors[usize::from(me)];
+        place.host = Some(host);
+        place.starts += 1;
+        let starts = place.starts;
+        self.queue
+            .set(self.now, Event::Tick(Node::Acceptor(me), starts));
+    }
+
+    /// Starts a host that does not run.
+    pub(super) fn start(&mut self, node: Node) {
+        if self.runs(node) {
+            return;
+        }
+        self.say(|| format!("{node:?} starts"));
+        let seed = self.random.next();
+        let settings = &self.plan.settings;
+        let life = match node {
+            Node::Coordinator(me) => {
+                let host = CoordinatorHost::start(settings, me, self.now, seed);
+                let place = &mut self.coordinators[usize::from(me)];
+                place.host = Some(host);
+                place.starts += 1;
+                place.starts
+            }
+            Node::Acceptor(me) if settings.is_durable => {
+                let host = AcceptorHost::from_disk(settings, me, &self.disks[usize::from(me)]);
+                self.see("acceptor goes on from its disk");
+                return self.place_acceptor(me, host);
+            }
+            Node::Acceptor(me) => {
+                let life = &mut self.lives[usize::from(me)];
+                *life += 1;
+                let host = AcceptorHost::forgotten(settings, me, *life);
+                return self.place_acceptor(me, host);
+            }
+            Node::Learner(me) => {
+                let checkpoint = &self.checkpoints[usize::from(me)];
+                let host = LearnerHost::start(settings, me, checkpoint, seed);
+                let place = &mut self.learners[usize::from(me)];
+                place.host = Some(host);
+                place.starts += 1;
+                place.starts
+            }
+        };
+        self.queue.set(self.now, Event::Tick(node, life));
+    }
+
+    pub(super) fn all_submitted(&self) -> bool {
+        self.submitted
+            .iter()
+            .all(|it| *it >= self.plan.settings.values)
+    }
+
+    /// Acceptors that count.
+    pub(super) fn members(&self) -> usize {
+        let hosts = self
+            .acceptors
+            .iter()
+            .filter_map(|place| place.host.as_ref());
+        hosts.filter(|host| counts(host)).count()
+    }
+
+    fn kill(&mut self, node: Node) -> bool {
+        if !self.runs(node) {
+            return false;
+        }
+        let settings = &self.plan.settings;
+        if let Node::Acceptor(me) = node {
+            let place = usize::from(me);
+            let is_member = self.acceptors[place].host.as_ref().is_some_and(counts);
+            let left = self.members() - usize::from(is_member);
+            let majority = self.acceptors.len() / 2 + 1;
+            if !settings.is_durable && left < majority && !settings.beyond_minority {
+                return false;
+            }
+            let waiting = self.disks[place].writing.len() as u64;
+            let reached = usize::try_from(self.random.below(waiting + 1)).unwrap_or(0);
+            self.disks[place].stop(reached);
+            self.acceptors[place].host = None;
+        }
+        match node {
+            Node::Coordinator(me) => self.coordinators[usize::from(me)].host = None,
+            Node::Learner(me) => {
+                let host = self.learners[usize::from(me)].host.take();
+                self.unknown += host.map_or(0, |host| host.outstanding.len());
+            }
+            Node::Acceptor(_) => {}
+        }
+        self.say(|| format!("{node:?} is killed"));
+        true
+    }
+
+    // Faults.
+
+    fn strike(&mut self, number: usize) {
+        let fault = self.plan.faults[number].clone();
+        self.say(|| format!("{:?}", fault.what));
+        match fault.what {
+            What::Kill(node) => {
+                if self.kill(node) {
+                    self.see(match node {
+                        Node::Coordinator(_) => "coordinator killed",
+                        Node::Acceptor(_) => "acceptor killed",
+                        Node::Learner(_) => "learner killed",
+                    });
+                }
+            }
+            What::Cut(node) => {
+                *self.cut.entry(node).or_default() += 1;
+                self.see("cut off");
+            }
+            What::Part(one, other) => {
+                *self.parted.entry((one, other)).or_default() += 1;
+                self.see("parted");
+            }
+            What::Lose(permille) => self.lost = permille,
+            What::SlowDisk(by) => self.slow_disk = by,
+            What::TakeOver(me) => self.operator_takes_over(me),
+            What::KeepNothing(me) => {
+                self.keeps_nothing.insert(me);
+            }
+            What::Recover(me) => self.recover(me),
+            What::DeclareLost => self.declare_lost(),
+        }
+        self.queue.set(self.now + fault.lasts, Event::Over(number));
+    }
+
+    fn over(&mut self, number: usize) {
+        match self.plan.faults[number].what {
+            What::Kill(node) => self.start(node),
+            What::Cut(node) => {
+                if let Some(count) = self.cut.get_mut(&node) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+            What::Part(one, other) => {
+                if let Some(count) = self.parted.get_mut(&(one, other)) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+            What::Lose(_) => self.lost = 0,
+            What::SlowDisk(_) => self.slow_disk = 0,
+            What::KeepNothing(me) => {
+                self.keeps_nothing.remove(&me);
+            }
+            What::TakeOver(_) | What::Recover(_) | What::DeclareLost => {}
+        }
+    }
+
+    /// Everything runs, hears and keeps again.
+    pub(super) fn make_peace(&mut self) {
+        self.cut.clear();
+        self.parted.clear();
+        self.lost = 0;
+        self.slow_disk = 0;
+        self.keeps_nothing.clear();
+        let deployment = self.plan.settings.deployment;
+        (0..deployment.coordinators).for_each(|me| self.start(Node::Coordinator(me)));
+        (0..deployment.acceptors).for_each(|me| self.start(Node::Acceptor(me)));
+        (0..deployment.learners).for_each(|me| self.start(Node::Learner(me)));
+    }
+
+    /// The operator has found out that several coordinators have one number: only the first stays.
+    pub(super) fn mend_numbers(&mut self) {
+        for me in 1..self.plan.settings.deployment.coordinators {
+            let mut orders = Orders::new();
+            if let Some(host) = &mut self.coordinators[usize::from(me)].host {
+                host.software.retire(&mut orders);
+            }
+            self.carry_out(Node::Coordinator(me), None, orders);
+        }
+        // What they have said before is no longer on its way then.
+        self.run_until(self.now + SECOND);
+        self.operator_takes_over(0);
+    }
+
+    fn operator_takes_over(&mut self, me: u8) {
+        let (time, mut orders) = (self.time(), Orders::new());
+        if let Some(host) = &mut self.coordinators[usize::from(me)].host {
+            host.software.take_over(time, &mut orders);
+            self.see("operator has another one take over");
+        }
+        self.carry_out(Node::Coordinator(me), None, orders);
+    }
+
+    fn recover(&mut self, me: u8) {
+        let (time, mut orders) = (self.time(), Orders::new());
+        if let Some(host) = &mut self.learners[usize::from(me)].host {
+            let next = host.learner.next();
+            if host.learner.recover(time, next, b"", &mut orders) {
+                self.see("recover asked for");
+            }
+        }
+        self.carry_out(Node::Learner(me), None, orders);
+    }
+
+    fn declare_lost(&mut self) {
+        let upto = self.checkpoints.iter().map(|it| it.kept).max().unwrap_or(0);
+        for me in 0..self.plan.settings.deployment.acceptors {
+            let mut orders = Orders::new();
+            if let Some(host) = &mut self.acceptors[usize::from(me)].host {
+                host.software.declare_lost(upto, &mut orders);
+            }
+            self.carry_out(Node::Acceptor(me), None, orders);
+        }
+    }
+
+    // The network.
+
+    fn post(&mut self, from: Node, out: Out) {
+        let mut seen: Option<Vec<u8>> = None;
+        for (to, datagram) in out.0 {
+            let Some(to) = node_at(to) else { continue };
+            // One packet for many is one vote.
+            if seen.as_ref() != Some(&datagram) {
+                if let Some(head) = datagram.first_chunk::<HEADER_BYTES>() {
+                    self.checks.on_vote(&Header::decode(head));
+                }
+                seen = Some(datagram.clone());
+            }
+            let copies = 1 + u64::from(self.random.permille(self.plan.settings.repeated));
+            let datagram: Rc<[u8]> = datagram.into();
+            for _ in 0..copies {
+                if self.random.permille(self.lost) {
+                    self.see("packet lost");
+                    continue;
+                }
+                let delay = self
+                    .random
+                    .between(DELAY_MIN, self.plan.settings.delay_max.max(DELAY_MIN + 1));
+                // Some packets take much longer.
+                let delay = if self.random.permille(5) {
+                    delay * 20
+                } else {
+                    delay
+                };
+                let datagram = Rc::clone(&datagram);
+                self.queue
+                    .set(self.now + delay, Event::Arrive { to, from, datagram });
+            }
+        }
+    }
+
+    fn hears(&self, from: Node, to: Node) -> bool {
+        let is_cut = |node: Node| self.cut.get(&node).is_some_and(|count| *count > 0);
+        let is_parted = |pair| self.parted.get(&pair).is_some_and(|count| *count > 0);
+        !is_cut(from) && !is_cut(to) && !is_parted((from, to)) && !is_parted((to, from))
+    }
+
+    fn arrive(&mut self, to: Node, from: Node, datagram: &[u8]) {
+        if !self.hears(from, to) || !self.runs(to) {
+            return;
+        }
+        let mut out = Out::default();
+        let mut handed: Vec<(SocketAddr, Header, Vec<u8>, PacketReason)> = Vec::new();
+        let mut keep: Vec<(u64, PaxosRecord)> = Vec::new();
+        let Some(engine) = self.engine(to) else {
+            return;
+        };
+        engine.receive(
+            address(from),
+            datagram,
+            &mut out,
+            &mut |event| match event {
+                PaxosEvent::ToSoftware {
+                    from,
+                    header,
+                    payload,
+                    reason,
+                } => {
+                    handed.push((from, header, payload.to_vec(), reason));
+                }
+                PaxosEvent::Keep { record, number } => keep.push((number, record)),
+            },
+        );
+        self.post(to, out);
+        for (number, record) in keep {
+            self.write(to, number, record);
+        }
+        for (from, header, payload, reason) in handed {
+            self.hand_over(to, from, &header, &payload, reason);
+        }
+        self.count_reasons(to);
+    }
+
+    fn engine(&mut self, node: Node) -> Option<&mut PaxosEngine> {
+        match node {
+            Node::Coordinator(me) => {
+                let host = self.coordinators[usize::from(me)].host.as_mut()?;
+                Some(&mut host.engine)
+            }
+            Node::Acceptor(me) => Some(&mut self.acceptors[usize::from(me)].host.as_mut()?.engine),
+            Node::Learner(me) => Some(&mut self.learners[usize::from(me)].host.as_mut()?.engine),
+        }
+    }
+
+    fn count_reasons(&mut self, node: Node) {
+        let reasons = match node {
+            Node::Coordinator(_) => &[(PacketReason::WindowFull, "window full")][..],
+            Node::Acceptor(_) => &[
+                (PacketReason::RoundOld, "round refused"),
+                (PacketReason::RoundTaken, "round taken"),
+                (PacketReason::Trimmed, "asked for a forgotten instance"),
+                (PacketReason::NoMember, "no member for an instance"),
+                (PacketReason::Configuration, "another configuration"),
+                (PacketReason::TwoValues, "two values in a round"),
+                (PacketReason::Repeated, "value repeated"),
+            ],
+            Node::Learner(_) => &[],
+        };
+        let Some(engine) = self.engine(node) else {
+            return;
+        };
+        let counters = *engine.counters();
+        for (reason, name) in reasons {
+            if counters.reasons.of(*reason) > 0 {
+                self.seen.entry(name).or_insert(1);
+            }
+        }
+    }
+
+    /// The disk of an acceptor gets a record.
+    fn write(&mut self, node: Node, number: u64, record: PaxosRecord) {
+        let Node::Acceptor(me) = node else { return };
+        let disk = &mut self.disks[usize::from(me)];
+        let is_idle = disk.writing.is_empty();
+        disk.writing.push((number, record));
+        if is_idle {
+            self.set_written(me);
+        }
+    }
+
+    fn set_written(&mut self, me: u8) {
+        let disk = &self.disks[usize::from(me)];
+        let Some((upto, _)) = disk.writing.last() else {
+            return;
+        };
+        let takes = WRITE + self.slow_disk;
+        let written = Event::Written {
+            acceptor: me,
+            life: self.acceptors[usize::from(me)].starts,
+            upto: *upto,
+        };
+        self.queue.set(self.now + takes, written);
+    }
+
+    fn written(&mut self, me: u8, life: u32, upto: u64) {
+        let place = &mut self.acceptors[usize::from(me)];
+        if place.starts != life {
+            return;
+        }
+        let Some(host) = &mut place.host else { return };
+        let disk = &mut self.disks[usize::from(me)];
+        disk.written(upto);
+        disk.compact(host);
+        let mut out = Out::default();
+        host.engine.durable(upto, &mut out);
+        self.post(Node::Acceptor(me), out);
+        if !self.disks[usize::from(me)].writing.is_empty() {
+            self.set_written(me);
+        }
+    }
+
+    // The software.
+
+    fn hand_over(
+        &mut self,
+        to: Node,
+        from: SocketAddr,
+        header: &Header,
+        payload: &[u8],
+        reason: PacketReason,
+    ) {
+        let (time, mut orders) = (self.time(), Orders::new());
+        match to {
+            Node::Coordinator(me) => {
+                let Some(host) = &mut self.coordinators[usize::from(me)].host else {
+                    return;
+                };
+                let turn = host.software.on_packet(time, header, payload, &mut orders);
+                self.turned(me, turn);
+            }
+            Node::Acceptor(me) => {
+                let is_allowed = reason != PacketReason::TwoValues || self.plan.settings.one_number;
+                self.checks.require(is_allowed, || {
+                    format!("P2: acceptor {me} is to vote for two values: {header:?}")
+                });
+                let Some(host) = &mut self.acceptors[usize::from(me)].host else {
+                    return;
+                };
+                let registers = *host.engine.registers();
+                let noted = host
+                    .software
+                    .on_packet(header, payload, &registers, &mut orders);
+                if noted == Noted::LetIn {
+                    self.see("acceptor let in");
+                    self.say(|| format!("acceptor {me} is let in"));
+                }
+                let is_own = !matches!(noted, Noted::LaterLife { .. });
+                self.checks
+                    .require(is_own, || format!("P8: acceptor {me}: {noted:?}"));
+            }
+            Node::Learner(me) => {
+                let Some(host) = &mut self.learners[usize::from(me)].host else {
+                    return;
+                };
+                let ignored = host.learner.on_packet(time, header, payload, &mut orders);
+                use quorumwire_paxos::Ignored;
+                let is_sound = !matches!(ignored, Err(Ignored::TwoValues | Ignored::Contradiction));
+                self.checks.require(is_sound, || {
+                    format!("P2: learner {me}: {ignored:?}: {header:?}")
+                });
+            }
+        }
+        self.carry_out(to, Some(from), orders);
+        if let Node::Learner(me) = to {
+            self.learn(me);
+        }
+    }
+
+    fn turned(&mut self, me: u8, turn: Turn) {
+        let what = match turn {
+            Turn::Nothing => return,
+            Turn::Asks { .. } => "round asked for",
+            Turn::Coordinates { .. } => "coordinates",
+            Turn::StandsBy { .. } => "stands by",
+            Turn::SameNumber => "two of one number found",
+        };
+        self.see(what);
+        self.say(|| format!("coordinator {me}: {turn:?}"));
+        let is_allowed = turn != Turn::SameNumber || self.plan.settings.one_number;
+        self.checks.require(is_allowed, || {
+            format!("P8: coordinator {me} finds its number taken")
+        });
+    }
+
+    /// A learner gives on what is decided.
+    fn learn(&mut self, me: u8) {
+        let time = self.time();
+        loop {
+            let Some(host) = &mut self.learners[usize::from(me)].host else {
+                return;
+            };
+            let Some(learned) = host.learner.take() else {
+                return;
+            };
+            self.checks.on_learned(Node::Learner(me), &learned);
+            let mut orders = Orders::new();
+            let coordinator = host.learner.coordinator();
+            let settled = host
+                .proposer
+                .on_learned(time, &learned, coordinator, &mut orders);
+            for settled in settled {
+                let value = host.outstanding.remove(&settled.ticket).unwrap_or_default();
+                if settled.instance.is_none() {
+                    self.unknown += 1;
+                }
+                self.checks.on_settled(&value, settled.instance);
+            }
+            let what = match &learned.fate {
+                quorumwire_paxos::Fate::NoOp if learned.decided.session == 0 => "no-op decided",
+                quorumwire_paxos::Fate::NoOp => "session opened",
+                quorumwire_paxos::Fate::Value(_) => "value delivered",
+                quorumwire_paxos::Fate::Repeated => "value decided twice, delivered once",
+                quorumwire_paxos::Fate::Piece => "piece of a value",
+                quorumwire_paxos::Fate::Refused(_) => "value of an unknown session",
+            };
+            self.hash = mix(self.hash ^ learned.decided.instance);
+            self.see(what);
+            self.carry_out(Node::Learner(me), None, orders);
+        }
+    }
+
+    fn tick(&mut self, node: Node, life: u32) {
+        let (time, mut orders) = (self.time(), Orders::new());
+        match node {
+            Node::Coordinator(me) => {
+                let Some(host) = &mut self.coordinators[usize::from(me)].host else {
+                    return;
+                };
+                let registers = *host.engine.registers();
+                let turn = host.software.tick(time, &registers, &mut orders);
+                self.turned(me, turn);
+            }
+            Node::Acceptor(me) => {
+                let Some(host) = &mut self.acceptors[usize::from(me)].host else {
+                    return;
+                };
+                host.software.tick(time, &mut orders);
+            }
+            Node::Learner(me) => {
+                self.keep(me);
+                let Some(host) = &mut self.learners[usize::from(me)].host else {
+                    return;
+                };
+                host.learner.tick(time, &mut orders);
+                let coordinator = host.learner.coordinator();
+                host.proposer.tick(time, coordinator, &mut orders);
+            }
+        }
+        self.carry_out(node, None, orders);
+        let next = self.now + TICK + self.random.below(TICK);
+        self.queue.set(next, Event::Tick(node, life));
+    }
+
+    /// An application keeps what it has, now and then; one that is behind takes another one's.
+    fn keep(&mut self, me: u8) {
+        let place = usize::from(me);
+        let Some(host) = &mut self.learners[place].host else {
+            return;
+        };
+        if let Some(forgotten) = host.learner.is_behind() {
+            let best = self.checkpoints.iter().max_by_key(|it| it.kept).cloned();
+            let Some(best) = best.filter(|it| it.kept >= forgotten) else {
+                return;
+            };
+            let values = Values::from_bytes(&best.values).expect("what was kept");
+            if host.learner.begin_behind(best.kept, values) {
+                self.checkpoints[place] = best;
+                self.see("behind another one's checkpoint");
+            }
+            return;
+        }
+        if self.keeps_nothing.contains(&me) || !self.random.permille(150) {
+            return;
+        }
+        let kept = host.learner.next() - 1;
+        let values = host.learner.values().to_bytes();
+        host.learner.keep(kept);
+        self.checkpoints[place] = Checkpoint { kept, values };
+    }
+
+    /// A proposer gets a value to propose.
+    fn submit(&mut self, me: u8) {
+        let place = usize::from(me);
+        let settings = &self.plan.settings;
+        if self.submitted[place] >= settings.values {
+            return;
+        }
+        let pause = self.random.below(2 * settings.pause) + 1;
+        let bytes = 8 + self.random.below(settings.value_bytes_max);
+        let time = Duration::from_nanos(self.now);
+        let mut orders = Orders::new();
+        if let Some(host) = &mut self.learners[place].host {
+            let mut value = self.next_number.to_be_bytes().to_vec();
+            value.resize(usize::try_from(bytes).unwrap_or(8), 7);
+            let coordinator = host.learner.coordinator();
+            let taken = host.proposer.submit(time, &value, coordinator, &mut orders);
+            if let Ok(ticket) = taken {
+                self.checks.submitted(self.next_number, &value);
+                host.outstanding.insert(ticket, value);
+                self.next_number += 1;
+                self.submitted[place] += 1;
+            } else {
+                self.see("proposer's window full");
+            }
+        }
+        self.carry_out(Node::Learner(me), None, orders);
+        self.queue.set(self.now + pause, Event::Submit(me));
+    }
+
+    fn carry_out(&mut self, node: Node, asked_by: Option<SocketAddr>, orders: Orders) {
+        for order in orders {
+            let mut out = Out::default();
+            if let (Order::Configure(_), Node::Acceptor(me)) = (&order, node) {
+                self.keep_lives(me);
+            }
+            let Some(engine) = self.engine(node) else {
+                return;
+            };
+            match order {
+                Order::Send {
+                    to,
+                    header,
+                    payload,
+                } => {
+                    for to in whom(to, node, asked_by, &self.plan) {
+                        if let Some(engine) = self.engine(node) {
+                            engine.send(to, header, &payload, &mut out);
+                        }
+                    }
+                }
+                Order::SwitchOn(registers) => {
+                    engine.switch_off();
+                    let is_on = engine.switch_on(&registers);
+                    self.checks.require(is_on.is_ok(), || {
+                        format!("{node:?}: {is_on:?}: {registers:?}")
+                    });
+                }
+                Order::SwitchOff => engine.switch_off(),
+                Order::Configure(configuration) => engine.configure(configuration),
+                Order::Trim(upto) => {
+                    let is_trimmed = engine.trim(upto);
+                    self.checks
+                        .require(is_trimmed, || format!("{node:?} cannot trim to {upto}"));
+                    self.see("trimmed");
+                }
+            }
+            self.post(node, out);
+        }
+    }
+
+    /// Which lives count is on disk before anything is said in that configuration.
+    fn keep_lives(&mut self, me: u8) {
+        if !self.plan.settings.is_durable {
+            return;
+        }
+        let Some(host) = &self.acceptors[usize::from(me)].host else {
+            return;
+        };
+        let lives =
+            (0..self.plan.settings.deployment.acceptors).map(|it| host.software.lives().of(it));
+        let record = PaxosRecord::Lives(lives.collect());
+        let last = self.disks[usize::from(me)]
+            .writing
+            .last()
+            .map_or(0, |(number, _)| *number);
+        self.write(Node::Acceptor(me), last, record);
+    }
+}
+
+fn counts(host: &AcceptorHost) -> bool {
+    !host.software.is_newcomer() && host.engine.knows_all()
+}
+
+/// Where an order's packet goes.
+fn whom(to: To, from: Node, asked_by: Option<SocketAddr>, plan: &Plan) -> Vec<SocketAddr> {
+    let deployment = plan.settings.deployment;
+    let coordinators = (0..deployment.coordinators).map(Node::Coordinator);
+    let coordinators = coordinators.filter(|node| *node != from).map(address);
+    match to {
+        To::Sender => asked_by.into_iter().collect(),
+        To::Acceptors => (0..deployment.acceptors)
+            .map(|me| address(Node::Acceptor(me)))
+            .collect(),
+        To::Acceptor(me) => vec![address(Node::Acceptor(me))],
+        To::Coordinators => coordinators.collect(),
+        To::Coordinator(_) if plan.settings.one_number => coordinators.collect(),
+        To::Coordinator(me) => vec![address(Node::Coordinator(me))],
+        To::Learners => (0..deployment.learners)
+            .map(|me| address(Node::Learner(me)))
+            .collect(),
+    }
+}
