@@ -5,7 +5,7 @@ help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
 	@echo 'make build     target/release/quorumwire, the one binary (6 min from nothing on 2 cores)'
 	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
-	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
+	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace, ARGS=--roles'
 	@echo 'make mutants   planted bugs: each must be noticed'
 	@echo 'make fuzz      random bytes at every parser, FUZZ_SECONDS=300 for each target'
 	@echo 'make corpora   rewrite the seeds of these: read the diff'
@@ -137,6 +137,7 @@ endef
 what-computes:
 	$(WHERE_IDLE) tools/run-tests --package model --package paxos-model
 	$(WHERE_IDLE) target/debug/quorumwire-sim --seeds $$(tools/seeds) --shrink
+	$(WHERE_IDLE) target/debug/quorumwire-sim --roles --seeds $$(tools/seeds) --shrink
 	$(call all_noticed,$(PLANTED_CONTROL))
 	$(call all_noticed,$(PLANTED_FASTPATH))
 

@@ -1,5 +1,5 @@
-//! A Paxos role's box in ordinary memory: registers, slots, values, keys and counters around the C step. Takes
-//! datagrams and gives datagrams; has no socket, clock, disk or thread.
+//! A Paxos role's box in ordinary memory: registers, slots, values, keys and counters around the C step.
+//! Takes datagrams and gives datagrams; has no socket, clock, disk or thread.
 use crate::engine::Outbox;
 use crate::paxos::{paxos_sound, paxos_step, paxos_trim};
 use crate::signing::Signing;

@@ -62,7 +62,8 @@ impl Acceptor {
         }
     }
 
-    /// One that has lost its memory and begins this life, which is higher than all it ever had. Its box is off.
+    /// One that has lost its memory and begins this life, which is higher than all it ever had. Its box is
+    /// off.
     #[must_use]
     pub fn newcomer(deployment: Deployment, me: u8, life: u64) -> Self {
         let lives = Lives::first(deployment.acceptors).with(me, life);
@@ -174,8 +175,8 @@ impl Acceptor {
         Noted::Nothing
     }
 
-    /// That it knows of another configuration, which a coordinator takes for the announcement of a new life, if
-    /// it is one.
+    /// That it knows of another configuration, which a coordinator takes for the announcement of a new life,
+    /// if it is one.
     fn say_configuration(
         &self,
         to: To,

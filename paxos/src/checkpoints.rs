@@ -19,8 +19,9 @@ impl Checkpoints {
         }
     }
 
-    /// A learner has kept everything up to here. The instance that everybody may forget up to, if that is news.
-    /// A learner that says less than before came back with an older checkpoint; what is forgotten stays so.
+    /// A learner has kept everything up to here. The instance that everybody may forget up to, if that is
+    /// news. A learner that says less than before came back with an older checkpoint; what is forgotten stays
+    /// so.
     pub fn note(&mut self, learner: u8, kept: u64) -> Option<u64> {
         *self.kept.get_mut(usize::from(learner))? = kept;
         let of_all = if mutant("trims-what-some-have") {

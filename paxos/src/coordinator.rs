@@ -17,8 +17,8 @@ mod take_over;
 pub use take_over::ADOPTED_AT_ONCE;
 use take_over::{Step, TakeOver};
 
-/// Times that a round may be found promised to another coordinator of the same number, one after the other, before
-/// the host is told.
+/// Times that a round may be found promised to another coordinator of the same number, one after the other,
+/// before the host is told.
 const TAKEN_MAX: u32 = 3;
 
 /// Time since some moment that the host knows.
@@ -358,8 +358,8 @@ impl Coordinator {
         self.ask(now, orders)
     }
 
-    /// An acceptor says which configuration it knows: it has lost its memory and begins a new life, or it knows
-    /// of somebody who did, or it does not know yet.
+    /// An acceptor says which configuration it knows: it has lost its memory and begins a new life, or it
+    /// knows of somebody who did, or it does not know yet.
     fn on_configuration(
         &mut self,
         now: Since,

@@ -229,8 +229,8 @@ impl Learner {
         self.kept = self.kept.max(upto.min(self.votes.next() - 1));
     }
 
-    /// Goes on behind another learner's checkpoint, with the values' state of that moment. Nothing happens, and
-    /// false comes back, if this one is further.
+    /// Goes on behind another learner's checkpoint, with the values' state of that moment. Nothing happens,
+    /// and false comes back, if this one is further.
     pub fn begin_behind(&mut self, checkpoint: u64, values: Values) -> bool {
         if checkpoint < self.votes.next() {
             return false;
@@ -243,8 +243,8 @@ impl Learner {
         true
     }
 
-    /// Asks for an instance at once, with a value of one's own where nothing was decided (`recover`). False: this
-    /// learner has had it, or is not that far.
+    /// Asks for an instance at once, with a value of one's own where nothing was decided (`recover`). False:
+    /// this learner has had it, or is not that far.
     pub fn recover(
         &mut self,
         now: Since,

@@ -58,8 +58,8 @@ impl Lives {
         self.0.iter().flat_map(|life| life.to_be_bytes()).collect()
     }
 
-    /// What stands in a packet, for so many acceptors, which says that this number stands for it. `None`: that
-    /// is not so.
+    /// What stands in a packet, for so many acceptors, which says that this number stands for it. `None`:
+    /// that is not so.
     #[must_use]
     pub fn decode(bytes: &[u8], acceptors: u8, number: u64) -> Option<Self> {
         let (lives, rest) = bytes.as_chunks::<LIFE_BYTES>();

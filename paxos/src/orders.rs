@@ -31,13 +31,13 @@ pub enum Order {
         /// Its payload.
         payload: Vec<u8>,
     },
-    /// Load the box's registers and switch its role on. Its slots are empty then, except where an acceptor goes
-    /// on with what was on its disk.
+    /// Load the box's registers and switch its role on. Its slots are empty then, except where an acceptor
+    /// goes on with what was on its disk.
     SwitchOn(Box<PaxosRegisters>),
     /// Switch the box off: when this is done nothing more leaves it.
     SwitchOff,
-    /// Give the box, which is on, this configuration. Where votes are held, it is durable before anything else
-    /// is said.
+    /// Give the box, which is on, this configuration. Where votes are held, it is durable before anything
+    /// else is said.
     Configure(u64),
     /// Let the box forget the instances up to this one.
     Trim(u64),

@@ -1,8 +1,8 @@
 //! A proposer: numbers values in a session, sends them to whoever coordinates, and again until a learner has
 //! heard what became of them (CAANS, section 3.1).
 //!
-//! It opens its session with a value of its own, once, and numbers others from behind the sessions' window on.
-//! So a value that comes very late, when learners have forgotten the session, is delivered to nobody.
+//! It opens its session with a value of its own, once, and numbers others from behind the sessions' window
+//! on. So a value that comes very late, when learners have forgotten the session, is delivered to nobody.
 use crate::deployment::Deployment;
 use crate::learner::Learned;
 use crate::orders::{Orders, To, send};
@@ -50,8 +50,8 @@ pub enum NotTaken {
 pub struct Settled {
     /// Which value, as [`submit`](Proposer::submit) named it.
     pub ticket: u64,
-    /// In which instance it was delivered. `None`: nobody knows its session any more. Whether it was delivered
-    /// before that is not known.
+    /// In which instance it was delivered. `None`: nobody knows its session any more. Whether it was
+    /// delivered before that is not known.
     pub instance: Option<u64>,
 }
 

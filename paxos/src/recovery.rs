@@ -1,6 +1,6 @@
-//! One instance, decided by asking (CAANS, section 3.1: `recover`): a new execution of the protocol in a round
-//! that is nobody else's. What was decided comes back; else a no-op is decided. A coordinator that takes over
-//! does the same, in its own round, with each instance that may have a vote.
+//! One instance, decided by asking (CAANS, section 3.1: `recover`): a new execution of the protocol in a
+//! round that is nobody else's. What was decided comes back; else a no-op is decided. A coordinator that
+//! takes over does the same, in its own round, with each instance that may have a vote.
 use crate::deployment::{Acceptors, Deployment, with_payload};
 use crate::mutants::mutant;
 use quorumwire_wire::packet::{FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind};

@@ -1,8 +1,8 @@
 //! From what was decided to values: each once however often it was proposed, and whole if it came in pieces.
 //! `group/sessions` does it, as between a replica's log and its application.
 //!
-//! A value begins with a byte, so that an empty one is not what opens a session. Sessions give way to new ones
-//! after instances as they do after milliseconds of a log's time: a deployment has no clock.
+//! A value begins with a byte, so that an empty one is not what opens a session. Sessions give way to new
+//! ones after instances as they do after milliseconds of a log's time: a deployment has no clock.
 use crate::votes::Decided;
 use quorumwire_interfaces::{Application, Applied, Frozen, Index, LogTime};
 use quorumwire_sessions::{LogPosition, Outcome, SessionRefusal, Sessions};

@@ -136,8 +136,8 @@ impl Votes {
         Some(decided)
     }
 
-    /// The instances up to this one, in order, of which is not known what is decided. Who asks for them has to
-    /// have waited a while: votes may be on their way.
+    /// The instances up to this one, in order, of which is not known what is decided. Who asks for them has
+    /// to have waited a while: votes may be on their way.
     pub fn missing(&self, upto: u64) -> impl Iterator<Item = u64> + '_ {
         let last = upto.min(self.next + u64::from(self.deployment.window) - 1);
         let is_decided = |instance: &u64| {

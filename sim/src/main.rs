@@ -190,8 +190,8 @@ fn explain(seed: u64, verdict: Verdict) {
     ));
 }
 
-/// Calls `run_one` with each seed, on as many threads as asked for, until it has returned false. The option that is
-/// wrong, if the ranges of seeds are.
+/// Calls `run_one` with each seed, on as many threads as asked for, until it has returned false. The option
+/// that is wrong, if the ranges of seeds are.
 fn each_seed(options: &Options, run_one: &(dyn Fn(u64) -> bool + Sync)) -> Result<(), ExitCode> {
     let mut ranges = Vec::new();
     for text in &options.seeds {

@@ -1,6 +1,7 @@
 //! Planted bugs: each leaves out one safety check of the product, and must be noticed.
 use crate::plan::Plan;
 use crate::planted::PLANTED;
+use crate::roles;
 use crate::run::run;
 use quorumwire_fastpath::Mutant;
 use std::collections::BTreeMap;
@@ -150,6 +151,19 @@ const REPLAY: &[&str] = &[
     "verdict-not-looked-at-again",
 ];
 
+/// Every rule of the software beside Paxos roles that can be left out. No other test leaves them out.
+const PAXOS: &[&str] = &[
+    "does-not-adopt",
+    "draws-the-same",
+    "lets-in-any-life",
+    "member-for-everything",
+    "one-promise-suffices",
+    "one-vote-decides",
+    "proposes-regardless-of-votes",
+    "takes-earlier-lives",
+    "trims-what-some-have",
+];
+
 /// Every check of the engine around the C that can be left out.
 const ENGINE: &[&str] = &[
     "checksum-not-looked-at",
@@ -167,7 +181,7 @@ const TALKATIVE: &[&str] = &["gap-asked-for-each-packet"];
 
 /// All of them, those first that must be noticed here.
 pub fn all() -> impl Iterator<Item = &'static str> {
-    let joined = PLANTED.iter().chain(GROUP);
+    let joined = PLANTED.iter().chain(GROUP).chain(PAXOS);
     let written = (joined.chain(GROUP_SELDOM))
         .chain(CONTROL)
         .chain(STORAGE)
@@ -211,7 +225,8 @@ impl OtherTests {
             .filter(|name| !known.contains(&name.as_str()));
         let product = known
             .iter()
-            .filter(|name| !PLANTED.contains(name) && !GROUP.contains(name));
+            .filter(|name| !PLANTED.contains(name) && !GROUP.contains(name))
+            .filter(|name| !PAXOS.contains(name));
         let untold = product.filter(|name| self.noticing(name).is_none());
         unknown
             .cloned()
@@ -248,7 +263,16 @@ pub struct HuntResult {
 #[must_use]
 pub fn is_sound(seed: u64) -> bool {
     activate(None);
-    run(Plan::new(seed), false).violation.is_none()
+    violation_in(seed, false).is_none() && violation_in(seed, true).is_none()
+}
+
+/// What is found wrong in a seed, of a deployment of Paxos roles or of a cluster of replicas.
+fn violation_in(seed: u64, of_paxos: bool) -> Option<String> {
+    if of_paxos {
+        roles::run(roles::plan::Plan::new(seed), false).violation
+    } else {
+        run(Plan::new(seed), false).violation
+    }
 }
 
 /// Runs seeds against the bug, on this thread. The caller knows that the counted ones are sound.
@@ -264,16 +288,17 @@ pub fn hunt(name: &'static str, effort: Effort) -> HuntResult {
     if TALKATIVE.contains(&name) {
         return hunted;
     }
+    let of_paxos = PAXOS.contains(&name) || name.starts_with("paxos_");
     for seed in 1..=effort.seeds_max.max(effort.counted) {
         if seed > effort.counted && hunted.killed.is_some() {
             break;
         }
         activate(Some(name));
-        let verdict = run(Plan::new(seed), false);
+        let violation = violation_in(seed, of_paxos);
         hunted.seeds += 1;
         hunted.reached |= quorumwire_mutants::reached()
             || (of_plane(name).is_some() && quorumwire_fastpath::reached());
-        if let Some(violation) = verdict.violation
+        if let Some(violation) = violation
             && (seed <= effort.counted || is_sound(seed))
         {
             hunted.kills += 1;

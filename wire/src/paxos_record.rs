@@ -1,5 +1,5 @@
-//! What an acceptor keeps on disk: records in the order in which things happened. The last one of its kind and
-//! instance counts.
+//! What an acceptor keeps on disk: records in the order in which things happened. The last one of its kind
+//! and instance counts.
 //!
 //! ```text
 //!  0        4         8     9     10      12

@@ -1,5 +1,5 @@
-//! One round of a coordinator: phase 1 for all instances, then for each that may have a vote; what was voted is
-//! proposed again, and a no-op where nothing was.
+//! One round of a coordinator: phase 1 for all instances, then for each that may have a vote; what was voted
+//! is proposed again, and a no-op where nothing was.
 use super::{CoordinatorOptions, Since};
 use crate::deployment::Acceptors;
 use crate::lives::Lives;
@@ -45,8 +45,8 @@ pub(super) struct TakeOver {
     known: Option<Known>,
     /// Instances that are not decided yet, of those asked for.
     open: BTreeMap<u64, Recovery>,
-    /// Who was told the configuration since the last try: a newcomer answers each question, so that questions and
-    /// answers would go back and forth for ever.
+    /// Who was told the configuration since the last try: a newcomer answers each question, so that questions
+    /// and answers would go back and forth for ever.
     told: Acceptors,
     next_try: Since,
 }

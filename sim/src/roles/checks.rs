@@ -84,8 +84,8 @@ impl Checks {
         }
     }
 
-    /// P3: all learners are given the same, which is what a majority has voted for; each value is delivered in
-    /// one instance only.
+    /// P3: all learners are given the same, which is what a majority has voted for; each value is delivered
+    /// in one instance only.
     pub(super) fn on_learned(&mut self, who: Node, learned: &Learned) {
         let decided = &learned.decided;
         let instance = decided.instance;

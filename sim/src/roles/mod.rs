@@ -1,5 +1,5 @@
-//! Deployments of the Paxos roles, driven through faults by a seed: the real boxes in memory (`fastpath`) and the
-//! real software beside them (`paxos`), over a simulated network and simulated disks.
+//! Deployments of the Paxos roles, driven through faults by a seed: the real boxes in memory (`fastpath`) and
+//! the real software beside them (`paxos`), over a simulated network and simulated disks.
 mod checks;
 mod nodes;
 pub mod plan;

@@ -3,17 +3,19 @@ use super::checks::Checks;
 use super::nodes::{
     AcceptorHost, Checkpoint, CoordinatorHost, Kept, LearnerHost, Out, address, node_at,
 };
-use super::plan::{Node, Plan, What};
-use crate::queue::{MICROSECOND, MILLISECOND, Nanos, Queue, SECOND};
+use super::plan::{Node, Plan};
+use crate::queue::{MICROSECOND, MILLISECOND, Nanos, Queue};
 use crate::random::{Random, mix};
 use quorumwire_fastpath::{PaxosEngine, PaxosEvent};
-use quorumwire_paxos::{Noted, Order, Orders, To, Turn, Values};
+use quorumwire_paxos::{Fate, Ignored, Noted, Order, Orders, To, Turn, Values};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::{HEADER_BYTES, Header, PacketReason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
+
+mod faults;
 
 /// How often a host looks at the time.
 const TICK: Nanos = 2 * MILLISECOND;
@@ -158,7 +160,8 @@ impl World {
 
     pub(super) fn say(&mut self, what: impl FnOnce() -> String) {
         if self.loud {
-            let line = format!("{:>10.3} ms  {}", self.now as f64 / 1e6, what());
+            let micros = self.now / MICROSECOND;
+            let line = format!("{:>6}.{:03} ms  {}", micros / 1000, micros % 1000, what());
             self.trace.push(line);
         }
     }
@@ -271,160 +274,6 @@ impl World {
         self.submitted
             .iter()
             .all(|it| *it >= self.plan.settings.values)
-    }
-
-    /// Acceptors that count.
-    pub(super) fn members(&self) -> usize {
-        let hosts = self
-            .acceptors
-            .iter()
-            .filter_map(|place| place.host.as_ref());
-        hosts.filter(|host| counts(host)).count()
-    }
-
-    fn kill(&mut self, node: Node) -> bool {
-        if !self.runs(node) {
-            return false;
-        }
-        let settings = &self.plan.settings;
-        if let Node::Acceptor(me) = node {
-            let place = usize::from(me);
-            let is_member = self.acceptors[place].host.as_ref().is_some_and(counts);
-            let left = self.members() - usize::from(is_member);
-            let majority = self.acceptors.len() / 2 + 1;
-            if !settings.is_durable && left < majority && !settings.beyond_minority {
-                return false;
-            }
-            let waiting = self.disks[place].writing.len() as u64;
-            let reached = usize::try_from(self.random.below(waiting + 1)).unwrap_or(0);
-            self.disks[place].stop(reached);
-            self.acceptors[place].host = None;
-        }
-        match node {
-            Node::Coordinator(me) => self.coordinators[usize::from(me)].host = None,
-            Node::Learner(me) => {
-                let host = self.learners[usize::from(me)].host.take();
-                self.unknown += host.map_or(0, |host| host.outstanding.len());
-            }
-            Node::Acceptor(_) => {}
-        }
-        self.say(|| format!("{node:?} is killed"));
-        true
-    }
-
-    // Faults.
-
-    fn strike(&mut self, number: usize) {
-        let fault = self.plan.faults[number].clone();
-        self.say(|| format!("{:?}", fault.what));
-        match fault.what {
-            What::Kill(node) => {
-                if self.kill(node) {
-                    self.see(match node {
-                        Node::Coordinator(_) => "coordinator killed",
-                        Node::Acceptor(_) => "acceptor killed",
-                        Node::Learner(_) => "learner killed",
-                    });
-                }
-            }
-            What::Cut(node) => {
-                *self.cut.entry(node).or_default() += 1;
-                self.see("cut off");
-            }
-            What::Part(one, other) => {
-                *self.parted.entry((one, other)).or_default() += 1;
-                self.see("parted");
-            }
-            What::Lose(permille) => self.lost = permille,
-            What::SlowDisk(by) => self.slow_disk = by,
-            What::TakeOver(me) => self.operator_takes_over(me),
-            What::KeepNothing(me) => {
-                self.keeps_nothing.insert(me);
-            }
-            What::Recover(me) => self.recover(me),
-            What::DeclareLost => self.declare_lost(),
-        }
-        self.queue.set(self.now + fault.lasts, Event::Over(number));
-    }
-
-    fn over(&mut self, number: usize) {
-        match self.plan.faults[number].what {
-            What::Kill(node) => self.start(node),
-            What::Cut(node) => {
-                if let Some(count) = self.cut.get_mut(&node) {
-                    *count = count.saturating_sub(1);
-                }
-            }
-            What::Part(one, other) => {
-                if let Some(count) = self.parted.get_mut(&(one, other)) {
-                    *count = count.saturating_sub(1);
-                }
-            }
-            What::Lose(_) => self.lost = 0,
-            What::SlowDisk(_) => self.slow_disk = 0,
-            What::KeepNothing(me) => {
-                self.keeps_nothing.remove(&me);
-            }
-            What::TakeOver(_) | What::Recover(_) | What::DeclareLost => {}
-        }
-    }
-
-    /// Everything runs, hears and keeps again.
-    pub(super) fn make_peace(&mut self) {
-        self.cut.clear();
-        self.parted.clear();
-        self.lost = 0;
-        self.slow_disk = 0;
-        self.keeps_nothing.clear();
-        let deployment = self.plan.settings.deployment;
-        (0..deployment.coordinators).for_each(|me| self.start(Node::Coordinator(me)));
-        (0..deployment.acceptors).for_each(|me| self.start(Node::Acceptor(me)));
-        (0..deployment.learners).for_each(|me| self.start(Node::Learner(me)));
-    }
-
-    /// The operator has found out that several coordinators have one number: only the first stays.
-    pub(super) fn mend_numbers(&mut self) {
-        for me in 1..self.plan.settings.deployment.coordinators {
-            let mut orders = Orders::new();
-            if let Some(host) = &mut self.coordinators[usize::from(me)].host {
-                host.software.retire(&mut orders);
-            }
-            self.carry_out(Node::Coordinator(me), None, orders);
-        }
-        // What they have said before is no longer on its way then.
-        self.run_until(self.now + SECOND);
-        self.operator_takes_over(0);
-    }
-
-    fn operator_takes_over(&mut self, me: u8) {
-        let (time, mut orders) = (self.time(), Orders::new());
-        if let Some(host) = &mut self.coordinators[usize::from(me)].host {
-            host.software.take_over(time, &mut orders);
-            self.see("operator has another one take over");
-        }
-        self.carry_out(Node::Coordinator(me), None, orders);
-    }
-
-    fn recover(&mut self, me: u8) {
-        let (time, mut orders) = (self.time(), Orders::new());
-        if let Some(host) = &mut self.learners[usize::from(me)].host {
-            let next = host.learner.next();
-            if host.learner.recover(time, next, b"", &mut orders) {
-                self.see("recover asked for");
-            }
-        }
-        self.carry_out(Node::Learner(me), None, orders);
-    }
-
-    fn declare_lost(&mut self) {
-        let upto = self.checkpoints.iter().map(|it| it.kept).max().unwrap_or(0);
-        for me in 0..self.plan.settings.deployment.acceptors {
-            let mut orders = Orders::new();
-            if let Some(host) = &mut self.acceptors[usize::from(me)].host {
-                host.software.declare_lost(upto, &mut orders);
-            }
-            self.carry_out(Node::Acceptor(me), None, orders);
-        }
     }
 
     // The network.
@@ -627,7 +476,6 @@ impl World {
                     return;
                 };
                 let ignored = host.learner.on_packet(time, header, payload, &mut orders);
-                use quorumwire_paxos::Ignored;
                 let is_sound = !matches!(ignored, Err(Ignored::TwoValues | Ignored::Contradiction));
                 self.checks.require(is_sound, || {
                     format!("P2: learner {me}: {ignored:?}: {header:?}")
@@ -680,12 +528,12 @@ impl World {
                 self.checks.on_settled(&value, settled.instance);
             }
             let what = match &learned.fate {
-                quorumwire_paxos::Fate::NoOp if learned.decided.session == 0 => "no-op decided",
-                quorumwire_paxos::Fate::NoOp => "session opened",
-                quorumwire_paxos::Fate::Value(_) => "value delivered",
-                quorumwire_paxos::Fate::Repeated => "value decided twice, delivered once",
-                quorumwire_paxos::Fate::Piece => "piece of a value",
-                quorumwire_paxos::Fate::Refused(_) => "value of an unknown session",
+                Fate::NoOp if learned.decided.session == 0 => "no-op decided",
+                Fate::NoOp => "session opened",
+                Fate::Value(_) => "value delivered",
+                Fate::Repeated => "value decided twice, delivered once",
+                Fate::Piece => "piece of a value",
+                Fate::Refused(_) => "value of an unknown session",
             };
             self.hash = mix(self.hash ^ learned.decided.instance);
             self.see(what);
@@ -839,10 +687,6 @@ impl World {
             .map_or(0, |(number, _)| *number);
         self.write(Node::Acceptor(me), last, record);
     }
-}
-
-fn counts(host: &AcceptorHost) -> bool {
-    !host.software.is_newcomer() && host.engine.knows_all()
 }
 
 /// Where an order's packet goes.

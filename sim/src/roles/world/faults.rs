@@ -1,0 +1,165 @@
+//! What a fault does, and how it ends.
+use super::{Event, World};
+use crate::queue::SECOND;
+use crate::roles::nodes::AcceptorHost;
+use crate::roles::plan::{Node, What};
+use quorumwire_paxos::Orders;
+
+impl World {
+    /// Acceptors that count, for every instance.
+    pub(in crate::roles) fn members(&self) -> usize {
+        let hosts = self
+            .acceptors
+            .iter()
+            .filter_map(|place| place.host.as_ref());
+        hosts.filter(|host| counts(host)).count()
+    }
+
+    fn kill(&mut self, node: Node) -> bool {
+        if !self.runs(node) {
+            return false;
+        }
+        let settings = &self.plan.settings;
+        if let Node::Acceptor(me) = node {
+            let place = usize::from(me);
+            let is_member = self.acceptors[place].host.as_ref().is_some_and(counts);
+            let left = self.members() - usize::from(is_member);
+            let majority = self.acceptors.len() / 2 + 1;
+            if !settings.is_durable && left < majority && !settings.beyond_minority {
+                return false;
+            }
+            let waiting = self.disks[place].writing.len() as u64;
+            let reached = usize::try_from(self.random.below(waiting + 1)).unwrap_or(0);
+            self.disks[place].stop(reached);
+            self.acceptors[place].host = None;
+        }
+        match node {
+            Node::Coordinator(me) => self.coordinators[usize::from(me)].host = None,
+            Node::Learner(me) => {
+                let host = self.learners[usize::from(me)].host.take();
+                self.unknown += host.map_or(0, |host| host.outstanding.len());
+            }
+            Node::Acceptor(_) => {}
+        }
+        self.say(|| format!("{node:?} is killed"));
+        true
+    }
+
+    pub(super) fn strike(&mut self, number: usize) {
+        let fault = self.plan.faults[number].clone();
+        self.say(|| format!("{:?}", fault.what));
+        match fault.what {
+            What::Kill(node) => {
+                if self.kill(node) {
+                    self.see(match node {
+                        Node::Coordinator(_) => "coordinator killed",
+                        Node::Acceptor(_) => "acceptor killed",
+                        Node::Learner(_) => "learner killed",
+                    });
+                }
+            }
+            What::Cut(node) => {
+                *self.cut.entry(node).or_default() += 1;
+                self.see("cut off");
+            }
+            What::Part(one, other) => {
+                *self.parted.entry((one, other)).or_default() += 1;
+                self.see("parted");
+            }
+            What::Lose(permille) => self.lost = permille,
+            What::SlowDisk(by) => self.slow_disk = by,
+            What::TakeOver(me) => self.operator_takes_over(me),
+            What::KeepNothing(me) => {
+                self.keeps_nothing.insert(me);
+            }
+            What::Recover(me) => self.recover(me),
+            What::DeclareLost => self.declare_lost(),
+        }
+        self.queue.set(self.now + fault.lasts, Event::Over(number));
+    }
+
+    pub(super) fn over(&mut self, number: usize) {
+        match self.plan.faults[number].what {
+            What::Kill(node) => self.start(node),
+            What::Cut(node) => {
+                if let Some(count) = self.cut.get_mut(&node) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+            What::Part(one, other) => {
+                if let Some(count) = self.parted.get_mut(&(one, other)) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+            What::Lose(_) => self.lost = 0,
+            What::SlowDisk(_) => self.slow_disk = 0,
+            What::KeepNothing(me) => {
+                self.keeps_nothing.remove(&me);
+            }
+            What::TakeOver(_) | What::Recover(_) | What::DeclareLost => {}
+        }
+    }
+
+    /// Everything runs, hears and keeps again.
+    pub(in crate::roles) fn make_peace(&mut self) {
+        self.cut.clear();
+        self.parted.clear();
+        self.lost = 0;
+        self.slow_disk = 0;
+        self.keeps_nothing.clear();
+        let deployment = self.plan.settings.deployment;
+        (0..deployment.coordinators).for_each(|me| self.start(Node::Coordinator(me)));
+        (0..deployment.acceptors).for_each(|me| self.start(Node::Acceptor(me)));
+        (0..deployment.learners).for_each(|me| self.start(Node::Learner(me)));
+    }
+
+    /// The operator has found out that several coordinators have one number: only the first stays.
+    pub(in crate::roles) fn mend_numbers(&mut self) {
+        for me in 1..self.plan.settings.deployment.coordinators {
+            let mut orders = Orders::new();
+            if let Some(host) = &mut self.coordinators[usize::from(me)].host {
+                host.software.retire(&mut orders);
+            }
+            self.carry_out(Node::Coordinator(me), None, orders);
+        }
+        // What they have said before is no longer on its way then.
+        self.run_until(self.now + SECOND);
+        self.operator_takes_over(0);
+    }
+
+    fn operator_takes_over(&mut self, me: u8) {
+        let (time, mut orders) = (self.time(), Orders::new());
+        if let Some(host) = &mut self.coordinators[usize::from(me)].host {
+            host.software.take_over(time, &mut orders);
+            self.see("operator has another one take over");
+        }
+        self.carry_out(Node::Coordinator(me), None, orders);
+    }
+
+    fn recover(&mut self, me: u8) {
+        let (time, mut orders) = (self.time(), Orders::new());
+        if let Some(host) = &mut self.learners[usize::from(me)].host {
+            let next = host.learner.next();
+            if host.learner.recover(time, next, b"", &mut orders) {
+                self.see("recover asked for");
+            }
+        }
+        self.carry_out(Node::Learner(me), None, orders);
+    }
+
+    fn declare_lost(&mut self) {
+        let upto = self.checkpoints.iter().map(|it| it.kept).max().unwrap_or(0);
+        for me in 0..self.plan.settings.deployment.acceptors {
+            let mut orders = Orders::new();
+            if let Some(host) = &mut self.acceptors[usize::from(me)].host {
+                host.software.declare_lost(upto, &mut orders);
+            }
+            self.carry_out(Node::Acceptor(me), None, orders);
+        }
+    }
+}
+
+/// Whether it counts, for every instance.
+fn counts(host: &AcceptorHost) -> bool {
+    !host.software.is_newcomer() && host.engine.knows_all()
+}
