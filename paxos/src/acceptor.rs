@@ -1,7 +1,7 @@
 //! The software beside an acceptor's box: takes configurations, lets the box forget, and comes back as a new
 //! life where memory was lost. The box promises and votes by itself.
 use crate::checkpoints::Checkpoints;
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, INSTANCE_MAX};
 use crate::lives::Lives;
 use crate::mutants::mutant;
 use crate::orders::{Order, Orders, To, send};
@@ -101,7 +101,7 @@ impl Acceptor {
     /// Instances up to this one are lost to learners that have not kept them: the operator says so, at each
     /// acceptor.
     pub fn declare_lost(&mut self, upto: u64, orders: &mut Orders) {
-        if let Some(upto) = self.checkpoints.trim_to(upto) {
+        if let Some(upto) = self.checkpoints.trim_to(upto.min(INSTANCE_MAX)) {
             orders.push(Order::Trim(upto));
         }
     }
@@ -118,6 +118,7 @@ impl Acceptor {
             return Noted::Nothing;
         }
         match Kind::from_byte(header.kind) {
+            Some(Kind::Checkpoint) if header.index > INSTANCE_MAX => Noted::Nothing,
             Some(Kind::Checkpoint) => {
                 if let Some(upto) = self.checkpoints.note(header.sender, header.index) {
                     orders.push(Order::Trim(upto));

@@ -1,7 +1,7 @@
 //! The software beside a coordinator's box: takes over (CAANS, section 3.1) and watches. It asks for a round,
 //! adopts what was voted, and switches the box on behind that; the box gives instances by itself.
 use crate::checkpoints::Checkpoints;
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, INSTANCE_MAX};
 use crate::lives::Lives;
 use crate::mutants::mutant;
 use crate::orders::{Order, Orders, To, send};
@@ -15,7 +15,7 @@ use std::time::Duration;
 mod take_over;
 
 pub use take_over::ADOPTED_AT_ONCE;
-use take_over::{Step, TakeOver};
+use take_over::{Ready, TakeOver};
 
 /// Times that a round may be found promised to another coordinator of the same number, one after the other,
 /// before the host is told.
@@ -198,6 +198,7 @@ impl Coordinator {
         }
         match Kind::from_byte(header.kind) {
             Some(Kind::Heartbeat) => self.on_heartbeat(now, header, orders),
+            Some(Kind::Checkpoint) if header.index > INSTANCE_MAX => Turn::Nothing,
             Some(Kind::Checkpoint) => {
                 self.had = self.had.max(header.sequence);
                 if let Some(upto) = self.checkpoints.note(header.sender, header.index) {
@@ -270,22 +271,21 @@ impl Coordinator {
             return Turn::Nothing;
         };
         match take_over.on_answer(header, payload, self.trimmed, orders) {
-            Step::Ready { trimmed, next } if !self.coordinates() => {
-                self.taken = 0;
-                self.trimmed = self.trimmed.max(trimmed);
-                self.coordinate(next, orders)
-            }
-            Step::Ready { .. } | Step::Nothing => Turn::Nothing,
+            Some(ready) => self.coordinate(ready, orders),
+            None => Turn::Nothing,
         }
     }
 
     /// Switches the box on: from here on it gives instances.
-    fn coordinate(&mut self, next: u64, orders: &mut Orders) -> Turn {
+    fn coordinate(&mut self, ready: Ready, orders: &mut Orders) -> Turn {
+        let Ready { trimmed, next } = ready;
         let before = std::mem::replace(&mut self.phase, Phase::Retired);
         let Phase::TakesOver(take_over) = before else {
             self.phase = before;
             return Turn::Nothing;
         };
+        self.taken = 0;
+        self.trimmed = self.trimmed.max(trimmed);
         let round = take_over.round();
         orders.push(Order::SwitchOn(Box::new(PaxosRegisters {
             configuration: self.lives.number(),
@@ -331,16 +331,10 @@ impl Coordinator {
         }
         if header.index > 0 {
             // A learner asks for that instance by itself, in a higher round; or all learners have it.
-            let (Phase::TakesOver(it) | Phase::Coordinates(it)) = &mut self.phase else {
-                return Turn::Nothing;
-            };
-            return match it.leave(header.index) {
-                Step::Ready { trimmed, next } if !self.coordinates() => {
-                    self.trimmed = self.trimmed.max(trimmed);
-                    self.coordinate(next, orders)
-                }
-                Step::Ready { .. } | Step::Nothing => Turn::Nothing,
-            };
+            if let Phase::TakesOver(it) | Phase::Coordinates(it) = &mut self.phase {
+                it.leave(header.index, orders);
+            }
+            return Turn::Nothing;
         }
         let is_late = match &self.phase {
             Phase::TakesOver(it) => it.is_promised() || header.term < mine,

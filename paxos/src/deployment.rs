@@ -7,6 +7,9 @@ use quorumwire_wire::payload_checksum;
 /// Most instances that a window may have.
 pub const WINDOW_MAX: u32 = 1 << 16;
 
+/// There are instances up to here, and a window behind. No deployment lives so long.
+pub(crate) const INSTANCE_MAX: u64 = u64::MAX - 2 * WINDOW_MAX as u64;
+
 /// How many there are of each role, numbered from 0.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Deployment {

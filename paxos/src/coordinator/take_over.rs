@@ -1,7 +1,7 @@
 //! One round of a coordinator: phase 1 for all instances, then for each that may have a vote; what was voted
 //! is proposed again, and a no-op where nothing was.
 use super::{CoordinatorOptions, Since};
-use crate::deployment::Acceptors;
+use crate::deployment::{Acceptors, INSTANCE_MAX};
 use crate::lives::Lives;
 use crate::mutants::mutant;
 use crate::orders::{Orders, To, send};
@@ -12,15 +12,13 @@ use std::collections::BTreeMap;
 /// Instances that are asked for at a time.
 pub const ADOPTED_AT_ONCE: usize = 256;
 
-/// What came of a packet.
+/// Behind what the box may be switched on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Step {
-    Nothing,
-    /// The box may be switched on.
-    Ready {
-        trimmed: u64,
-        next: u64,
-    },
+pub(super) struct Ready {
+    /// Forgotten up to here.
+    pub(super) trimmed: u64,
+    /// The first instance for a value.
+    pub(super) next: u64,
 }
 
 /// What a majority has said about all instances.
@@ -126,70 +124,82 @@ impl TakeOver {
         send(orders, To::Acceptor(acceptor), header, &lives.encode());
     }
 
-    /// A promise, or a vote; `trimmed`: what the host knows to be forgotten.
+    /// A promise, or a vote; `trimmed`: what the host knows to be forgotten. With the promise that completes a
+    /// majority the box may be switched on: its instances lie behind all that may have a vote. What has one is
+    /// proposed again beside it.
     pub(super) fn on_answer(
         &mut self,
         header: &Header,
         payload: &[u8],
         trimmed: u64,
         orders: &mut Orders,
-    ) -> Step {
+    ) -> Option<Ready> {
         if header.kind == Kind::P1b as u8 && header.index == 0 {
             return self.promised(header, trimmed, orders);
         }
-        let Some(recovery) = self.open.get_mut(&header.index) else {
-            return Step::Nothing;
-        };
+        let recovery = self.open.get_mut(&header.index)?;
         match recovery.on_answer(header, payload) {
-            Heard::Nothing | Heard::Promised => Step::Nothing,
+            Heard::Nothing | Heard::Promised => {}
             Heard::Majority => {
                 if let Some((header, payload)) = recovery.proposal() {
                     send(orders, To::Acceptors, header, payload);
                 }
-                self.go_on(orders)
             }
             Heard::Decided | Heard::Trimmed { .. } | Heard::Refused { .. } => {
-                self.open.remove(&header.index);
-                self.go_on(orders)
+                self.leave(header.index, orders);
             }
+        }
+        None
+    }
+
+    /// An instance is decided, or left to others.
+    pub(super) fn leave(&mut self, instance: u64, orders: &mut Orders) {
+        if self.open.remove(&instance).is_some() {
+            self.ask_for_more(orders);
         }
     }
 
-    /// An instance is left to others.
-    pub(super) fn leave(&mut self, instance: u64) -> Step {
-        self.open.remove(&instance);
-        self.go_on(&mut Vec::new())
-    }
-
-    fn promised(&mut self, header: &Header, trimmed: u64, orders: &mut Orders) -> Step {
+    fn promised(&mut self, header: &Header, trimmed: u64, orders: &mut Orders) -> Option<Ready> {
         let deployment = self.options.deployment;
+        let numbers = [header.session, header.sequence, header.previous_term];
         let is_answer = header.term == self.asking.round
             && header.commit_index == self.asking.configuration
-            && header.sender < deployment.acceptors;
+            && header.sender < deployment.acceptors
+            && numbers.iter().all(|it| *it <= INSTANCE_MAX);
         if !is_answer || self.known.is_some() || !self.promised.insert(header.sender) {
-            return Step::Nothing;
+            return None;
         }
         self.trimmed = self.trimmed.max(header.session);
         self.last = self.last.max(header.sequence).max(header.previous_term);
         let suffices = self.promised.are_majority(&deployment) || mutant("one-promise-suffices");
         if !suffices {
-            return Step::Nothing;
+            return None;
         }
         let trimmed = self.trimmed.max(trimmed);
         // No acceptor has voted beyond its window.
         let last = self.last.min(trimmed + u64::from(deployment.window));
+        let last = last.max(trimmed);
+        let first_to_ask = if mutant("adopts-nothing") {
+            last
+        } else {
+            trimmed
+        } + 1;
         self.known = Some(Known {
             trimmed,
-            last: last.max(trimmed),
-            next: trimmed + 1,
+            last,
+            next: first_to_ask,
         });
-        self.go_on(orders)
+        self.ask_for_more(orders);
+        Some(Ready {
+            trimmed,
+            next: last + 1,
+        })
     }
 
-    /// Asks for more instances, if there are more; or the box may be switched on.
-    fn go_on(&mut self, orders: &mut Orders) -> Step {
+    /// Asks for as many instances as may be asked for at a time.
+    fn ask_for_more(&mut self, orders: &mut Orders) {
         let Some(known) = &mut self.known else {
-            return Step::Nothing;
+            return;
         };
         while known.next <= known.last && self.open.len() < ADOPTED_AT_ONCE {
             let instance = known.next;
@@ -197,16 +207,6 @@ impl TakeOver {
             send(orders, To::Acceptors, recovery.question(), &[]);
             self.open.insert(instance, recovery);
             known.next += 1;
-        }
-        let all_known = self.open.values().all(|it| it.proposal().is_some());
-        let is_ready = known.next > known.last && (all_known || mutant("does-not-adopt"));
-        if is_ready {
-            Step::Ready {
-                trimmed: known.trimmed,
-                next: known.last + 1,
-            }
-        } else {
-            Step::Nothing
         }
     }
 
