@@ -1,5 +1,5 @@
-//! Packets with any fields, as whoever has the cluster's key may send them: no role panics, or answers one packet
-//! with more than its limits allow.
+//! Packets with any fields, as whoever has the cluster's key may send them: no role panics, or answers one
+//! packet with more than its limits allow.
 use quorumwire_paxos::{
     ADOPTED_AT_ONCE, Acceptor, Coordinator, CoordinatorOptions, Deployment, Learner,
     LearnerOptions, Lives, Order, Orders, Proposer, RECOVERING_MAX, Values,
@@ -85,9 +85,19 @@ fn answer(random: &mut ChaCha8Rng, sent: &[Header]) -> Option<(Header, Vec<u8>)>
     let asked = sent.get(random.random_range(0..sent.len().max(1)))?;
     let kind = match Kind::from_byte(asked.kind)? {
         Kind::P1a => Kind::P1b,
-        Kind::P2a => Kind::P2b,
-        Kind::Submit => Kind::P2b,
-        _ => return None,
+        Kind::P2a | Kind::Submit => Kind::P2b,
+        Kind::Request
+        | Kind::Append
+        | Kind::AppendOk
+        | Kind::Retransmit
+        | Kind::Heartbeat
+        | Kind::HeartbeatOk
+        | Kind::Answer
+        | Kind::Forward
+        | Kind::P1b
+        | Kind::P2b
+        | Kind::Admit
+        | Kind::Checkpoint => return None,
     };
     let mut header = Header {
         kind: kind as u8,

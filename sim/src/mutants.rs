@@ -153,7 +153,7 @@ const REPLAY: &[&str] = &[
 
 /// Every rule of the software beside Paxos roles that can be left out. No other test leaves them out.
 const PAXOS: &[&str] = &[
-    "adopts-nothing",
+    "begins-in-front-of-votes",
     "draws-the-same",
     "lets-in-any-life",
     "member-for-everything",

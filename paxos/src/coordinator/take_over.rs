@@ -124,9 +124,9 @@ impl TakeOver {
         send(orders, To::Acceptor(acceptor), header, &lives.encode());
     }
 
-    /// A promise, or a vote; `trimmed`: what the host knows to be forgotten. With the promise that completes a
-    /// majority the box may be switched on: its instances lie behind all that may have a vote. What has one is
-    /// proposed again beside it.
+    /// A promise, or a vote; `trimmed`: what the host knows to be forgotten. With the promise that completes
+    /// a majority the box may be switched on: its instances lie behind all that may have a vote. What has one
+    /// is proposed again beside it.
     pub(super) fn on_answer(
         &mut self,
         header: &Header,
@@ -179,20 +179,17 @@ impl TakeOver {
         // No acceptor has voted beyond its window.
         let last = self.last.min(trimmed + u64::from(deployment.window));
         let last = last.max(trimmed);
-        let first_to_ask = if mutant("adopts-nothing") {
-            last
-        } else {
-            trimmed
-        } + 1;
         self.known = Some(Known {
             trimmed,
             last,
-            next: first_to_ask,
+            next: trimmed + 1,
         });
         self.ask_for_more(orders);
+        let begins_early = mutant("begins-in-front-of-votes");
+        let before = if begins_early { trimmed } else { last };
         Some(Ready {
             trimmed,
-            next: last + 1,
+            next: before + 1,
         })
     }
 

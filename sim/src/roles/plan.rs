@@ -124,6 +124,25 @@ impl Plan {
                 what: what(&mut random, &deployment),
             })
             .collect();
+        if one_number && random.permille(500) {
+            // They do not hear each other, and ask the acceptors for the same rounds.
+            faults.push(Fault {
+                at: 0,
+                lasts: MILLISECOND * random.between(100, 500),
+                what: What::Part(Node::Coordinator(0), Node::Coordinator(1)),
+            });
+        }
+        if random.permille(200) {
+            // Killed again as soon as it is there again: what was on its way to its last life finds the next
+            // one.
+            let acceptor = Node::Acceptor(small(random.below(deployment.acceptors.into())));
+            let at = random.below(trouble);
+            faults.extend((0..random.between(2, 6)).map(|time| Fault {
+                at: at + time * 15 * MILLISECOND,
+                lasts: MILLISECOND * random.between(1, 10),
+                what: What::Kill(acceptor),
+            }));
+        }
         faults.sort_by_key(|fault| fault.at);
         Self {
             settings,

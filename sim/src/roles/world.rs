@@ -77,6 +77,8 @@ pub(super) struct World {
     keeps_nothing: BTreeSet<u8>,
     submitted: Vec<u64>,
     next_number: u64,
+    /// The operator has declared values lost.
+    declared_lost: bool,
     /// Values of which nobody knows what became: their proposer was killed, or their session forgotten.
     pub(super) unknown: usize,
     cut: BTreeMap<Node, u32>,
@@ -118,6 +120,7 @@ impl World {
             keeps_nothing: BTreeSet::new(),
             submitted: vec![0; learners],
             next_number: 1,
+            declared_lost: false,
             unknown: 0,
             cut: BTreeMap::new(),
             parted: BTreeMap::new(),
@@ -580,6 +583,10 @@ impl World {
             return;
         };
         if let Some(forgotten) = host.learner.is_behind() {
+            let is_allowed = self.declared_lost;
+            self.checks.require(is_allowed, || {
+                format!("P9: learner {me} has not kept what is forgotten up to {forgotten}")
+            });
             let best = self.checkpoints.iter().max_by_key(|it| it.kept).cloned();
             let Some(best) = best.filter(|it| it.kept >= forgotten) else {
                 return;

@@ -148,6 +148,7 @@ impl World {
     }
 
     fn declare_lost(&mut self) {
+        self.declared_lost = true;
         let upto = self.checkpoints.iter().map(|it| it.kept).max().unwrap_or(0);
         for me in 0..self.plan.settings.deployment.acceptors {
             let mut orders = Orders::new();
