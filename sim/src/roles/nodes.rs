@@ -211,18 +211,13 @@ impl AcceptorHost {
         let Some(mut registers) = registers else {
             return Self::begin(settings, me);
         };
-        registers.promised_to = 0;
         registers.configuration = lives.number();
         let mut host = Self::member(settings, me, lives, &registers);
         for (slot, value) in slots
             .values()
             .filter(|(slot, _)| slot.instance > registers.trimmed)
         {
-            let slot = PaxosSlot {
-                promised_to: 0,
-                ..*slot
-            };
-            host.engine.put_back(&slot, value);
+            host.engine.put_back(slot, value);
         }
         host
     }

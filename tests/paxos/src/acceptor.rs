@@ -203,12 +203,7 @@ impl Deployment {
         }
         acceptor.held.clear();
         match self.durability {
-            Durability::Sync => {
-                acceptor.known = acceptor.disk;
-                // What was drawn is not on disk.
-                acceptor.known.promised_to = 0;
-                acceptor.known.slot_promised_to = 0;
-            }
+            Durability::Sync => acceptor.known = acceptor.disk,
             Durability::Memory => {
                 acceptor.forgotten = true;
                 acceptor.life += 1;
