@@ -160,6 +160,14 @@ qw_paxos_take_slot(struct qw_paxos_slot *slot, __u64 instance)
 		*slot = empty;
 }
 
+/* Acceptor: says which question the promise answers. Who begins anew may ask for a round that it had
+ * asked for before, and a promise given to its former life knows less. */
+static inline __attribute__((always_inline)) void
+qw_paxos_name_question(const struct qw_header *in, struct qw_outcome *out)
+{
+	out->header.commit_index ^= in->session;
+}
+
 /* Acceptor: a coordinator asks for a round, for all instances. Single ones that were promised
  * higher are in no register that one packet could look through, so the highest of them stands
  * for all. */
@@ -174,6 +182,7 @@ qw_paxos_promise_all(struct qw_paxos_registers *state, const struct qw_header *i
 	state->round = in->term;
 	state->promised_to = in->session;
 	qw_paxos_say(state, QW_KIND_P1B, 0, in->term, out);
+	qw_paxos_name_question(in, out);
 	out->header.previous_term = state->bound;
 	out->header.session = state->trimmed;
 	out->header.sequence = state->highest;
@@ -224,6 +233,7 @@ qw_paxos_promise(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 		state->single_round = qw_max(state->single_round, in->term);
 	}
 	qw_paxos_say(state, QW_KIND_P1B, in->index, in->term, out);
+	qw_paxos_name_question(in, out);
 	qw_paxos_add_vote(slot, in->index, out);
 	qw_paxos_send(state, QW_REPLY, out);
 }

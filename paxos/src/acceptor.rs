@@ -5,6 +5,7 @@ use crate::deployment::{Deployment, INSTANCE_MAX};
 use crate::lives::Lives;
 use crate::mutants::mutant;
 use crate::orders::{Order, Orders, To, send};
+use crate::round::owner_of;
 use quorumwire_wire::packet::{FLAG_REFUSED, Header, Kind, PaxosRegisters, PaxosRole};
 use std::time::Duration;
 
@@ -201,6 +202,10 @@ impl Acceptor {
         let Some(lives) = lives.filter(|_| self.is_newcomer()) else {
             return Noted::Nothing;
         };
+        let is_round = self.deployment.is_coordinators(owner_of(header.term));
+        if !is_round || header.session.max(header.previous_term) > INSTANCE_MAX {
+            return Noted::Nothing;
+        }
         let life = self.lives.of(self.me);
         let is_this_life = lives.of(self.me) == life || mutant("lets-in-any-life");
         if !is_this_life || !lives.clone().with(self.me, life).knows_all_of(&self.lives) {

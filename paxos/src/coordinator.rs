@@ -266,6 +266,9 @@ impl Coordinator {
 
     /// A promise, or a vote.
     fn on_answer(&mut self, header: &Header, payload: &[u8], orders: &mut Orders) -> Turn {
+        if header.sender >= self.options.deployment.acceptors {
+            return Turn::Nothing;
+        }
         self.highest_round = self.highest_round.max(header.term);
         let (Phase::TakesOver(take_over) | Phase::Coordinates(take_over)) = &mut self.phase else {
             return Turn::Nothing;
@@ -330,7 +333,12 @@ impl Coordinator {
             return self.stand_by(now, header.term, orders);
         }
         if header.index > 0 {
-            // A learner asks for that instance by itself, in a higher round; or all learners have it.
+            // A learner asks for that instance by itself, in a higher round; or all learners have it. An
+            // acceptor that does not know whom it has promised this very round says nothing new.
+            let is_left = header.term > mine || header.sequence >= header.index;
+            if !is_left {
+                return Turn::Nothing;
+            }
             if let Phase::TakesOver(it) | Phase::Coordinates(it) = &mut self.phase {
                 it.leave(header.index, orders);
             }

@@ -56,7 +56,7 @@ fn promise(question: &Header, acceptor: u8, highest: u64) -> Header {
     Header {
         term: question.term,
         index: question.index,
-        commit_index: question.commit_index,
+        commit_index: question.commit_index ^ question.session,
         sequence: highest,
         ..DEPLOYMENT.header(Kind::P1b, acceptor)
     }
@@ -66,6 +66,7 @@ fn refused(question: &Header, acceptor: u8, promised: u64) -> Header {
     Header {
         flags: FLAG_REFUSED,
         term: promised,
+        commit_index: question.commit_index,
         previous_term: question.term,
         sequence: 0,
         ..promise(question, acceptor, 0)
@@ -171,6 +172,7 @@ fn what_was_voted_is_proposed_again_beside_the_box() {
     // Both are proposed again until they are decided.
     let vote = |acceptor, instance| Header {
         kind: Kind::P2b as u8,
+        commit_index: question.commit_index,
         previous_term: question.term,
         ..of(acceptor, instance, 0)
     };
@@ -340,4 +342,19 @@ fn it_says_that_it_lives_and_trims() {
     assert_eq!(sent(&mut orders)[1].1.index, 11, "a learner has had more");
     coordinator.retire(&mut orders);
     assert_eq!(orders, [Order::SwitchOff]);
+}
+
+/// As in a recovery.
+#[test]
+fn a_promise_to_a_former_lifes_question_makes_nobody_coordinate() {
+    let (mut coordinator, question) = asking(0);
+    let former = Header {
+        session: question.session ^ 1,
+        ..question
+    };
+    for acceptor in 0..3 {
+        let (turn, _) = on(&mut coordinator, &promise(&former, acceptor, 0));
+        assert_eq!(turn, Turn::Nothing);
+    }
+    assert!(!coordinator.coordinates());
 }

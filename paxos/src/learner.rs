@@ -141,8 +141,14 @@ impl Learner {
         if header.group != self.options.deployment.group {
             return Err(Ignored::NoVote);
         }
-        self.highest_round = self.highest_round.max(header.term);
+        let deployment = self.options.deployment;
         match Kind::from_byte(header.kind) {
+            Some(Kind::Heartbeat) if header.sender >= deployment.coordinators => {
+                Err(Ignored::NoVote)
+            }
+            Some(Kind::P1b | Kind::P2b) if header.sender >= deployment.acceptors => {
+                Err(Ignored::NoVote)
+            }
             Some(Kind::Heartbeat) => {
                 self.hear(header);
                 if header.term == self.round {
@@ -151,10 +157,12 @@ impl Learner {
                 Ok(())
             }
             Some(Kind::P1b) => {
+                self.highest_round = self.highest_round.max(header.term);
                 self.answered(now, header, payload, orders);
                 Ok(())
             }
             Some(Kind::P2b) => {
+                self.highest_round = self.highest_round.max(header.term);
                 if header.flags & FLAG_REFUSED == 0 {
                     self.hear(header);
                 }
@@ -187,6 +195,7 @@ impl Learner {
             .is_coordinators(owner_of(header.term));
         if is_coordinators && header.term >= self.round {
             self.round = header.term;
+            self.highest_round = self.highest_round.max(header.term);
             self.configuration = header.commit_index;
         }
     }

@@ -89,7 +89,7 @@ fn what_is_missing_is_asked_for_after_a_while_in_a_round_of_its_own() {
     let promise = |acceptor| Header {
         term: question.term,
         index: 1,
-        commit_index: 55,
+        commit_index: 55 ^ question.session,
         ..DEPLOYMENT.header(Kind::P1b, acceptor)
     };
     learner
@@ -210,4 +210,17 @@ fn a_heartbeat_shows_what_is_missing_at_the_end() {
     };
     let refused = learner.on_packet(at(0), &foreign, b"", &mut orders);
     assert_eq!(refused, Err(Ignored::NoVote));
+}
+
+/// Who has only the clients' key could otherwise drive the rounds to their end.
+#[test]
+fn a_clients_packet_raises_no_round() {
+    let (mut learner, mut orders) = (learner(), Orders::new());
+    let submit = Header {
+        term: u64::MAX,
+        ..DEPLOYMENT.header(Kind::Submit, 255)
+    };
+    let refused = learner.on_packet(at(0), &submit, b"", &mut orders);
+    assert_eq!(refused, Err(Ignored::NoVote));
+    assert!(learner.recover(at(0), 1, b"", &mut orders));
 }

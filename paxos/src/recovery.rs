@@ -39,6 +39,15 @@ pub struct Asking {
     pub drawn: u64,
 }
 
+impl Asking {
+    /// What a promise says in answer to this question, and to no other one, such as one for the same round by
+    /// whoever had the asker's number before.
+    #[must_use]
+    pub(crate) fn answered(&self) -> u64 {
+        self.configuration ^ self.drawn
+    }
+}
+
 /// What is proposed.
 #[derive(Clone, Debug, Default)]
 struct Value {
@@ -107,8 +116,14 @@ impl Recovery {
     /// Takes in an acceptor's P1B, its vote, or its refusal of the proposal.
     pub fn on_answer(&mut self, header: &Header, payload: &[u8]) -> Heard {
         let promises = header.kind == Kind::P1b as u8;
+        let is_promise = promises && header.flags & FLAG_REFUSED == 0;
+        let expected = if is_promise {
+            self.asking.answered()
+        } else {
+            self.asking.configuration
+        };
         let is_mine = header.group == self.deployment.group
-            && header.commit_index == self.asking.configuration
+            && header.commit_index == expected
             && header.index == self.instance
             && header.sender < self.deployment.acceptors
             && (promises || header.kind == Kind::P2b as u8);

@@ -25,7 +25,7 @@ fn promise(acceptor: u8) -> Header {
         group: 7,
         term: ROUND,
         index: 9,
-        commit_index: 4,
+        commit_index: 4 ^ 33,
         ..Header::default()
     }
 }
@@ -141,6 +141,7 @@ fn a_refusal_says_why() {
     let mut recovery = recovery();
     let refused = Header {
         flags: FLAG_REFUSED,
+        commit_index: 4,
         term: 0x301,
         previous_term: ROUND,
         sequence: 8,
@@ -183,6 +184,7 @@ fn a_majority_of_votes_decides() {
     let mut recovery = recovery();
     let vote = |acceptor| Header {
         kind: Kind::P2b as u8,
+        commit_index: 4,
         ..promise(acceptor)
     };
     assert_eq!(recovery.on_answer(&vote(1), b""), Heard::Nothing);
@@ -193,4 +195,16 @@ fn a_majority_of_votes_decides() {
     };
     assert_eq!(recovery.on_answer(&other, b""), Heard::Nothing);
     assert_eq!(recovery.on_answer(&vote(0), b""), Heard::Decided);
+}
+
+/// Who asks may have asked for this round in a former life. What was promised then knows less.
+#[test]
+fn a_promise_to_another_question_for_the_same_round_counts_for_nothing() {
+    let mut recovery = recovery();
+    let to_former_life = Header {
+        commit_index: 4 ^ 34,
+        ..promise(0)
+    };
+    assert_eq!(recovery.on_answer(&to_former_life, b""), Heard::Nothing);
+    assert_eq!(recovery.on_answer(&promise(0), b""), Heard::Promised);
 }

@@ -106,6 +106,7 @@ fn answer(random: &mut ChaCha8Rng, sent: &[Header]) -> Option<(Header, Vec<u8>)>
         ..*asked
     };
     if kind == Kind::P1b {
+        header.commit_index ^= asked.session;
         header.session = random.random_range(0..4);
         header.sequence = random.random_range(0..12);
     }

@@ -227,7 +227,8 @@ struct qw_header {
 	 * acceptor is no member up to this instance. Zero otherwise. */
 	__u64 previous_term;
 	/* Highest index the sender knows to be committed. Paxos: the configuration; 0 in a
-	 * SUBMIT. */
+	 * SUBMIT. P1B that is not refused: the configuration, XOR the number that was drawn for
+	 * the round asked for. */
 	__u64 commit_index;
 	/* Client session of the command; 0: none, then it may be applied twice if sent twice.
 	 * Paxos: of the value; 0: a no-op. P1A: a number that its coordinator drew for this

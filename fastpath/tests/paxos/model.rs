@@ -87,6 +87,14 @@ fn said(state: &State, kind: Kind, index: u64, term: u64) -> Header {
     }
 }
 
+/// A promise names the question that it answers.
+fn promise(state: &State, packet: &Header) -> Header {
+    Header {
+        commit_index: state.registers.configuration ^ packet.session,
+        ..said(state, Kind::P1b, packet.index, packet.term)
+    }
+}
+
 fn on_packet(state: &mut State, packet: &Header) -> Decision {
     let role = PaxosRole::from_byte(state.registers.role).unwrap_or(PaxosRole::Off);
     if role == PaxosRole::Off {
@@ -250,7 +258,7 @@ fn promise_all(state: &mut State, packet: &Header) -> Decision {
             previous_term: state.registers.bound,
             session: state.registers.trimmed,
             sequence: state.registers.highest,
-            ..said(state, Kind::P1b, 0, packet.term)
+            ..promise(state, packet)
         },
         actions: sending(state, ACTION_REPLY),
         ..Outcome::default()
@@ -275,7 +283,7 @@ fn promise_one(state: &mut State, packet: &Header) -> Decision {
         state.registers.single_round = state.registers.single_round.max(packet.term);
     }
     let mut outcome = Outcome {
-        header: said(state, Kind::P1b, packet.index, packet.term),
+        header: promise(state, packet),
         actions: sending(state, ACTION_REPLY),
         ..Outcome::default()
     };

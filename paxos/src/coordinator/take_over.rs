@@ -163,7 +163,7 @@ impl TakeOver {
         let deployment = self.options.deployment;
         let numbers = [header.session, header.sequence, header.previous_term];
         let is_answer = header.term == self.asking.round
-            && header.commit_index == self.asking.configuration
+            && header.commit_index == self.asking.answered()
             && header.sender < deployment.acceptors
             && numbers.iter().all(|it| *it <= INSTANCE_MAX);
         if !is_answer || self.known.is_some() || !self.promised.insert(header.sender) {

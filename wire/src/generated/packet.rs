@@ -452,7 +452,9 @@ pub struct Header {
     /// acceptor is no member up to this instance; refused: the round that is. ADMIT: the acceptor
     /// is no member up to this instance. Zero otherwise.
     pub previous_term: u64,
-    /// Highest index the sender knows to be committed. Paxos: the configuration; 0 in a SUBMIT.
+    /// Highest index the sender knows to be committed. Paxos: the configuration; 0 in a SUBMIT. P1B
+    /// that is not refused: the configuration, XOR the number that was drawn for the round asked
+    /// for.
     pub commit_index: u64,
     /// Client session of the command; 0: none, then it may be applied twice if sent twice. Paxos:
     /// of the value; 0: a no-op. P1A: a number that its coordinator drew for this round. P1B of
