@@ -160,8 +160,8 @@ qw_paxos_take_slot(struct qw_paxos_slot *slot, __u64 instance)
 		*slot = empty;
 }
 
-/* Acceptor: says which question the promise answers. Who begins anew may ask for a round that it had
- * asked for before, and a promise given to its former life knows less. */
+/* Acceptor: says which question the promise answers. Who begins anew may ask for a round that it
+ * had asked for before, and a promise given to its former life knows less. */
 static inline __attribute__((always_inline)) void
 qw_paxos_name_question(const struct qw_header *in, struct qw_outcome *out)
 {

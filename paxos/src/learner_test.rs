@@ -89,7 +89,7 @@ fn what_is_missing_is_asked_for_after_a_while_in_a_round_of_its_own() {
     let promise = |acceptor| Header {
         term: question.term,
         index: 1,
-        commit_index: 55 ^ question.session,
+        commit_index: 0x37 ^ question.session,
         ..DEPLOYMENT.header(Kind::P1b, acceptor)
     };
     learner

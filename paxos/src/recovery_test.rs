@@ -13,7 +13,7 @@ fn recovery() -> Recovery {
     let asking = Asking {
         configuration: 4,
         round: ROUND,
-        drawn: 33,
+        drawn: 0x21,
     };
     Recovery::new(DEPLOYMENT, asking, 9, b"none")
 }
@@ -25,7 +25,7 @@ fn promise(acceptor: u8) -> Header {
         group: 7,
         term: ROUND,
         index: 9,
-        commit_index: 4 ^ 33,
+        commit_index: 4 ^ 0x21,
         ..Header::default()
     }
 }
@@ -47,7 +47,7 @@ fn without_a_vote_the_no_op_is_proposed() {
     let question = recovery.question();
     assert_eq!((question.kind, question.sender), (Kind::P1a as u8, 5));
     assert_eq!((question.term, question.index), (ROUND, 9));
-    assert_eq!((question.session, question.commit_index), (33, 4));
+    assert_eq!((question.session, question.commit_index), (0x21, 4));
     assert_eq!(recovery.on_answer(&promise(0), b""), Heard::Promised);
     assert!(recovery.proposal().is_none());
     assert_eq!(
@@ -202,7 +202,7 @@ fn a_majority_of_votes_decides() {
 fn a_promise_to_another_question_for_the_same_round_counts_for_nothing() {
     let mut recovery = recovery();
     let to_former_life = Header {
-        commit_index: 4 ^ 34,
+        commit_index: 4 ^ 0x22,
         ..promise(0)
     };
     assert_eq!(recovery.on_answer(&to_former_life, b""), Heard::Nothing);

@@ -203,7 +203,12 @@ impl Deployment {
         }
         acceptor.held.clear();
         match self.durability {
-            Durability::Sync => acceptor.known = acceptor.disk,
+            Durability::Sync => {
+                acceptor.known = acceptor.disk;
+                // What was drawn may be on disk, or not; that it is not is the harder case.
+                acceptor.known.promised_to = 0;
+                acceptor.known.slot_promised_to = 0;
+            }
             Durability::Memory => {
                 acceptor.forgotten = true;
                 acceptor.life += 1;
