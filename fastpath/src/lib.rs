@@ -40,9 +40,7 @@ pub use memcached::{MemcachedSet, memcached_set, memcached_stored};
 #[cfg(feature = "mutants")]
 pub use mutants::{Without, activate, reached};
 pub use paxos::{paxos_sound, paxos_step, paxos_trim};
-pub use paxos_engine::{
-    PaxosCounters, PaxosEngine, PaxosEvent, PaxosOptions, PaxosReasonCounters, PaxosSink,
-};
+pub use paxos_engine::{PaxosCounters, PaxosEngine, PaxosEvent, PaxosOptions, PaxosSink};
 pub use recent::{RECENT_OFFERS_TO_REPLACE, recent_place};
 pub use register_store::{Memory, RegisterStore};
 pub use ring::{EntryHead, RING_SLOTS_MAX, ReplyAddress};

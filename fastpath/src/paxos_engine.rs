@@ -3,7 +3,7 @@
 use crate::engine::Outbox;
 use crate::paxos::{paxos_sound, paxos_step, paxos_trim};
 use crate::signing::Signing;
-use quorumwire_interfaces::{CounterSink, PlaneError, PlaneKeys, counters, counters_by};
+use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::{
     ACTION_FANOUT, ACTION_HOLD, ACTION_REPLY, ACTION_STORE, ACTION_TO_SOFTWARE, ACTION_VOTE,
@@ -18,68 +18,33 @@ const WINDOW_MAX: u32 = 1 << 16;
 /// Packets that may wait for the disk.
 const HELD_MAX: usize = 4096;
 
-counters! {
-    /// Counts since the box was made. All are numbers of packets.
-    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-    pub struct PaxosCounters {
-        /// Datagrams that the box received
-        pub received: "received",
-        /// Packets that the box handed to the network
-        pub sent: "sent",
-        /// Values that an acceptor's box voted for
-        pub stored: "values_stored",
-        /// Values that a coordinator's box gave an instance
-        pub assigned: "values_assigned",
-        /// Packets not sent because no key to sign them is known
-        pub without_key: "not_sent_without_key",
-        /// Packets dropped because too much waits for the disk
-        pub disk_behind: "dropped_disk_behind",
-    }
-    with {
-        /// Not taken, or not as the sender meant it.
-        pub reasons: PaxosReasonCounters,
-    }
+/// Counts since the box was made. All are numbers of packets.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct PaxosCounters {
+    /// Datagrams received.
+    pub received: u64,
+    /// Packets handed to the network.
+    pub sent: u64,
+    /// Values that an acceptor voted for.
+    pub stored: u64,
+    /// Values that a coordinator gave an instance.
+    pub assigned: u64,
+    /// Packets not sent because no key to sign them is known.
+    pub without_key: u64,
+    /// Packets dropped because too much waits for the disk.
+    pub disk_behind: u64,
+    reasons: [u64; PacketReason::ALL.len()],
 }
 
-counters_by! {
-    /// What was not taken, or not as the sender meant it, by reason. A Paxos role's step has none of a
-    /// replica's own reasons.
-    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-    pub struct PaxosReasonCounters: PacketReason but not [
-        None, TermOld, TermNew, Stranger, BeforeStart, History, BeyondLast, BehindRing, RingFull, Gap
-    ] {
-        /// Packets dropped because they are too short to be ours, or have another magic
-        NotOurs: "not_ours",
-        /// Packets dropped because their format's version is unknown
-        Version: "version",
-        /// Packets with lengths or fields that no sender of ours makes
-        Malformed: "malformed",
-        /// Packets dropped because their authentication tag is wrong
-        Tag: "tag",
-        /// Packets dropped because their payload's checksum is wrong
-        Checksum: "checksum",
-        /// Packets dropped because they belong to another deployment
-        Group: "group",
-        /// Packets handed to software because the box is off
-        Off: "off",
-        /// Packets handed to software because this role takes none of that kind
-        Unexpected: "unexpected",
-        /// Values not taken because the instance window is full: learners have to checkpoint
-        WindowFull: "window_full",
-        /// Values that came again; the vote was said again
-        Repeated: "repeated",
-        /// Packets handed to software because they are of another configuration
-        Configuration: "configuration",
-        /// Packets refused because a higher round was promised
-        RoundOld: "round_old",
-        /// Packets refused because the round was promised to another coordinator of the same number
-        RoundTaken: "round_taken",
-        /// Values handed to software because another one was voted for in the same round
-        TwoValues: "two_values",
-        /// Packets refused because all learners have the instance
-        Trimmed: "trimmed",
-        /// Packets dropped because this acceptor lost its memory and is no member for the instance
-        NoMember: "no_member",
+impl PaxosCounters {
+    /// How many packets were not taken, or not as the sender meant it, for this reason.
+    #[must_use]
+    pub const fn reason(&self, reason: PacketReason) -> u64 {
+        self.reasons[reason as usize]
+    }
+
+    fn note(&mut self, reason: PacketReason) {
+        self.reasons[reason as usize] += 1;
     }
 }
 
@@ -197,12 +162,6 @@ impl PaxosEngine {
         &self.counters
     }
 
-    /// How much each has counted, the reasons among them.
-    pub fn each_counter(&self, sink: CounterSink<'_>) {
-        self.counters.each(sink);
-        self.counters.reasons.each(sink);
-    }
-
     /// Switches a role on with these registers and empty slots.
     ///
     /// # Errors
@@ -299,7 +258,7 @@ impl PaxosEngine {
         let opened = self.signing.open(datagram);
         let (header, payload) = match opened {
             Ok(opened) => opened,
-            Err(reason) => return self.counters.reasons.count(reason),
+            Err(reason) => return self.counters.note(reason),
         };
         if self.held.len() >= HELD_MAX {
             self.counters.disk_behind += 1;
@@ -307,7 +266,7 @@ impl PaxosEngine {
         }
         let place = self.place(header.index);
         let outcome = paxos_step(&mut self.registers, &mut self.slots[place], &header);
-        self.counters.reasons.count(outcome.reason());
+        self.counters.note(outcome.reason());
         if outcome.has(ACTION_TO_SOFTWARE) {
             // What belongs to another deployment is nothing to this one's software.
             if outcome.reason() != PacketReason::Group {

@@ -229,6 +229,8 @@ pub(super) struct LearnerHost {
     pub(super) engine: PaxosEngine,
     pub(super) learner: Learner,
     pub(super) proposer: Proposer,
+    /// The last instance that it gave on.
+    pub(super) given: u64,
     /// Values that it has submitted and not heard of.
     pub(super) outstanding: BTreeMap<u64, Vec<u8>>,
 }
@@ -256,6 +258,7 @@ impl LearnerHost {
             engine: engine(&deployment, Vec::new()),
             learner: Learner::new(options, configuration, checkpoint.kept, values, seed),
             proposer: Proposer::new(deployment, Duration::from_millis(20), seed ^ 0x77),
+            given: checkpoint.kept,
             outstanding: BTreeMap::new(),
         }
     }

@@ -387,7 +387,7 @@ impl World {
         };
         let counters = *engine.counters();
         for (reason, name) in reasons {
-            if counters.reasons.of(*reason) > 0 {
+            if counters.reason(*reason) > 0 {
                 self.seen.entry(name).or_insert(1);
             }
         }
@@ -517,6 +517,11 @@ impl World {
             let Some(learned) = host.learner.take() else {
                 return;
             };
+            let expected = std::mem::replace(&mut host.given, learned.decided.instance) + 1;
+            self.checks
+                .require(learned.decided.instance == expected, || {
+                    format!("P3: learner {me} gives on {learned:?}, not instance {expected}")
+                });
             self.checks.on_learned(Node::Learner(me), &learned);
             let mut orders = Orders::new();
             let coordinator = host.learner.coordinator();
@@ -593,6 +598,7 @@ impl World {
             };
             let values = Values::from_bytes(&best.values).expect("what was kept");
             if host.learner.begin_behind(best.kept, values) {
+                host.given = best.kept;
                 self.checkpoints[place] = best;
                 self.see("behind another one's checkpoint");
             }
