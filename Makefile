@@ -109,6 +109,8 @@ test:
 		$(NOT_OVER_IPV6:%=--skip over_ipv6::%)
 	$(PLANTED_CONTROL) --no-run
 	$(PLANTED_FASTPATH) --no-run
+	@# What a cluster test installs is made before, so that nothing is compiled beside clusters.
+	cargo build --quiet --locked --workspace --lib
 	$(MAKE) --no-print-directory --jobs=2 test-clusters test-beside
 
 test-clusters:

@@ -97,6 +97,7 @@ fn everything_works_as_another_user(plane: &str, capabilities: u64) {
         cluster.wait_for_leader()?;
         let load = Running::start(Load::modest("user"), &cluster.targets(), seed);
         let leader = goes_on(cluster, &load)?;
+        cluster.wait_for_ready(&ALL)?;
         for id in ALL {
             check_threads(cluster, id, capabilities)?;
             ensure!(fs::metadata(cluster.dir(id))?.uid() == UID);
@@ -119,6 +120,7 @@ fn everything_works_as_another_user(plane: &str, capabilities: u64) {
         cluster.wait_for_leader_other_than(leader)?;
         cluster.start(leader)?; // on the folder that it left
         goes_on(cluster, &load)?;
+        cluster.wait_for_ready(&ALL)?; // a majority goes on while one has not given its rights up yet
         for id in ALL {
             check_threads(cluster, id, capabilities)?;
         }
