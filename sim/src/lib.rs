@@ -54,5 +54,6 @@ mod starve;
 mod state;
 mod strike;
 mod term_keys;
+pub mod trial;
 mod turn;
 pub mod world;

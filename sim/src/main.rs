@@ -2,14 +2,14 @@
 #[cfg(feature = "mutants")]
 mod hunting;
 mod output;
-mod run_roles;
 
 use clap::Parser;
 use output::{answer, complain};
 use quorumwire_sim::plan::Plan;
-use quorumwire_sim::report::Report;
-use quorumwire_sim::run::{Verdict, catch_panics, run};
+use quorumwire_sim::roles;
+use quorumwire_sim::run::catch_panics;
 use quorumwire_sim::shrink::{TRIES_MAX, shrink};
+use quorumwire_sim::trial::{Judged as _, Summary, Trial};
 use std::fmt::Display;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -80,11 +80,17 @@ fn main() -> ExitCode {
     if let Some(name) = &options.mutants {
         return hunting::hunt_all(name, &options);
     }
+    if options.roles {
+        by_seeds::<roles::plan::Plan>(&options)
+    } else {
+        by_seeds::<Plan>(&options)
+    }
+}
+
+fn by_seeds<T: Trial>(options: &Options) -> ExitCode {
     match options.seed {
-        Some(seed) if options.roles => run_roles::one(seed, &options),
-        None if options.roles => run_roles::many(&options),
-        Some(seed) => one(seed, &options),
-        None => many(&options),
+        Some(seed) => one::<T>(seed, options),
+        None => many::<T>(options),
     }
 }
 
@@ -115,46 +121,50 @@ fn refuse(option: &str, given: &str, allowed: impl Display) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn one(seed: u64, options: &Options) -> ExitCode {
-    let mut plan = Plan::new(seed);
+fn one<T: Trial>(seed: u64, options: &Options) -> ExitCode {
+    let mut plan = T::of(seed);
     if options.plan {
         print_plan(&plan);
         return ExitCode::SUCCESS;
     }
     if let Some(keep) = &options.keep {
-        let count = plan.faults.len();
+        let count = plan.faults().len();
         let Some(kept) = numbers(keep, count) else {
             let allowed = format!("none, or numbers below {count}, separated by commas");
             return refuse("keep", keep, allowed);
         };
-        plan = plan.keep(&kept);
+        plan = plan.keeping(&kept);
     }
-    let verdict = run(plan, options.trace);
-    for line in &verdict.trace {
+    let verdict = plan.run(options.trace);
+    for line in verdict.trace() {
         answer(line);
     }
-    let mut report = Report::default();
+    let mut report = T::Report::default();
     report.add(&verdict);
     print(&report, options.json);
-    if verdict.violation.is_some() && options.shrink {
-        explain(seed, verdict);
+    if verdict.violation().is_some() && options.shrink {
+        explain::<T>(seed, verdict);
         return ExitCode::FAILURE;
     }
-    if report.is_sound() {
+    judged(report.is_sound())
+}
+
+fn judged(is_well: bool) -> ExitCode {
+    if is_well {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
 }
 
-fn print_plan(plan: &Plan) {
-    answer(format_args!("{:#?}", plan.settings));
-    for (number, fault) in plan.faults.iter().enumerate() {
+fn print_plan(plan: &impl Trial) {
+    answer(plan.settings());
+    for (number, fault) in plan.faults().iter().enumerate() {
         answer(format_args!("{number:>4} {fault}"));
     }
 }
 
-fn print(report: &Report, json: bool) {
+fn print<V>(report: &impl Summary<V>, json: bool) {
     if json {
         answer(report.to_json());
     } else {
@@ -163,30 +173,31 @@ fn print(report: &Report, json: bool) {
 }
 
 /// The smallest plan that still fails, and how it goes.
-fn explain(seed: u64, verdict: Verdict) {
-    let (kept, smaller) = shrink(seed, verdict, TRIES_MAX);
+fn explain<T: Trial>(seed: u64, verdict: T::Verdict) {
+    let (kept, smaller) = shrink::<T>(seed, verdict, TRIES_MAX);
     let text: Vec<String> = kept.iter().map(usize::to_string).collect();
     let keep = if text.is_empty() {
         "none".to_owned()
     } else {
         text.join(",")
     };
-    let plan = Plan::new(seed).keep(&kept);
+    let plan = T::of(seed).keeping(&kept);
     answer(format_args!(
         "\nseed {seed} still fails with {} faults:",
         kept.len()
     ));
-    for fault in &plan.faults {
+    for fault in plan.faults() {
         answer(format_args!("  {fault}"));
     }
-    let loud = run(plan, true);
-    let from = loud.trace.len().saturating_sub(TRACE_TAIL);
-    for line in &loud.trace[from..] {
+    let loud = plan.run(true);
+    let from = loud.trace().len().saturating_sub(TRACE_TAIL);
+    for line in &loud.trace()[from..] {
         answer(line);
     }
-    answer(smaller.violation.unwrap_or_default());
+    answer(smaller.violation().unwrap_or_default());
     answer(format_args!(
-        "again: quorumwire-sim --seed {seed} --keep {keep} --trace"
+        "again: quorumwire-sim {}--seed {seed} --keep {keep} --trace",
+        T::OPTION
     ));
 }
 
@@ -220,15 +231,15 @@ fn each_seed(options: &Options, run_one: &(dyn Fn(u64) -> bool + Sync)) -> Resul
     Ok(())
 }
 
-fn many(options: &Options) -> ExitCode {
-    let report = Mutex::new(Report::default());
+fn many<T: Trial>(options: &Options) -> ExitCode {
+    let report = Mutex::new(T::Report::default());
     let run_one = |seed| {
-        let verdict = run(Plan::new(seed), false);
+        let verdict = T::of(seed).run(false);
         let Ok(mut report) = report.lock() else {
             return false;
         };
         report.add(&verdict);
-        if let Some(violation) = &verdict.violation {
+        if let Some(violation) = verdict.violation() {
             complain(format_args!("seed {seed}: {violation}"));
         }
         report.failed().len() < FAILURES_MAX
@@ -241,14 +252,9 @@ fn many(options: &Options) -> ExitCode {
     };
     print(&report, options.json);
     if let (true, Some((seed, _))) = (options.shrink, report.failed().first()) {
-        explain(*seed, run(Plan::new(*seed), false));
+        explain::<T>(*seed, T::of(*seed).run(false));
     }
-    let reached_all = report.hardly_hit().is_empty() && report.never_reached().is_empty();
-    if report.is_sound() && reached_all {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    judged(report.is_sound() && report.has_reached_all())
 }
 
 #[cfg(test)]

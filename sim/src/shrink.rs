@@ -1,14 +1,13 @@
 //! Makes a failing plan small: leaves out faults as long as something still goes wrong.
-use crate::plan::Plan;
-use crate::run::{Verdict, run};
+use crate::trial::{Judged, Trial};
 
 /// Runs usually tried at most.
 pub const TRIES_MAX: u32 = 400;
 
 /// The numbers of the faults that suffice for a failure, and that failure; after at most so many runs.
 #[must_use]
-pub fn shrink(seed: u64, failed: Verdict, tries_max: u32) -> (Vec<usize>, Verdict) {
-    let mut kept: Vec<usize> = (0..Plan::new(seed).faults.len()).collect();
+pub fn shrink<T: Trial>(seed: u64, failed: T::Verdict, tries_max: u32) -> (Vec<usize>, T::Verdict) {
+    let mut kept: Vec<usize> = (0..T::of(seed).faults().len()).collect();
     let wanted = kind(&failed);
     let mut last = failed;
     let mut piece = kept.len().div_ceil(2);
@@ -18,7 +17,7 @@ pub fn shrink(seed: u64, failed: Verdict, tries_max: u32) -> (Vec<usize>, Verdic
         while at < kept.len() && tries < tries_max {
             let end = (at + piece).min(kept.len());
             let fewer = [&kept[..at], &kept[end..]].concat();
-            let verdict = run(Plan::new(seed).keep(&fewer), false);
+            let verdict = T::of(seed).keeping(&fewer).run(false);
             tries += 1;
             if kind(&verdict) == wanted {
                 kept = fewer;
@@ -33,8 +32,7 @@ pub fn shrink(seed: u64, failed: Verdict, tries_max: u32) -> (Vec<usize>, Verdic
 }
 
 /// Which invariant does not hold: what stands before the first colon.
-fn kind(verdict: &Verdict) -> Option<String> {
-    let violation = verdict.violation.as_ref()?;
-    let (kind, _) = violation.split_once(':')?;
+fn kind(verdict: &impl Judged) -> Option<String> {
+    let (kind, _) = verdict.violation()?.split_once(':')?;
     Some(kind.to_owned())
 }

@@ -90,7 +90,7 @@ fn only_failures_shrink() {
         violation: Some("I0: made up".to_owned()),
         ..Verdict::default()
     };
-    let (kept, last) = shrink(2, verdict.clone(), 3);
+    let (kept, last) = shrink::<Plan>(2, verdict.clone(), 3);
     assert_eq!(kept.len(), Plan::new(2).faults.len());
     assert_eq!(last.violation, verdict.violation);
 }

@@ -27,8 +27,6 @@ pub(super) struct Checks {
     places: BTreeMap<Name, u64>,
     /// What proposers have submitted: by its first bytes, which are unlike all others.
     submitted: BTreeMap<u64, Vec<u8>>,
-    /// Two coordinators have one number: one round may have two proposals, and only one may be voted for.
-    pub(super) one_number: bool,
 }
 
 impl Checks {

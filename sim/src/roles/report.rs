@@ -74,6 +74,24 @@ impl Report {
         OUTCOMES.iter().filter(reached).copied().collect()
     }
 
+    /// Whether nothing was found wrong.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.failed.is_empty()
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "seeds": self.runs,
+            "violations": self.failed,
+            "simulated_s": self.simulated / SECOND,
+            "seen": self.seen,
+            "never_reached": self.never_reached(),
+        })
+    }
+
     /// For people.
     #[must_use]
     pub fn to_text(&self) -> String {

@@ -101,8 +101,7 @@ impl World {
             values: Values::default().to_bytes(),
         };
         let learners = usize::from(deployment.learners);
-        let mut checks = Checks::new(deployment.acceptors);
-        checks.one_number = plan.settings.one_number;
+        let checks = Checks::new(deployment.acceptors);
         let mut world = Self {
             random: Random::new(plan.settings.seed),
             now: 0,
