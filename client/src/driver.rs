@@ -1,8 +1,8 @@
 //! Gives the machine a clock and sockets: one task that turns it, one for each connection. What to do when is
 //! decided in `machine/`.
-use crate::machine::{Action, Done, LinkId, Machine, Ticket};
+use crate::machine::{Done, Machine, Ticket};
 use crate::settings::Settings;
-use crate::wires::{LinkEvent, Wire, Wiring};
+use crate::wires::{LinkEvent, SLEEP_MAX, Wires};
 use crate::{Counters, Error};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,6 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, timeout_at};
-
-/// The longest sleep; it has no meaning but that timers have an end.
-const SLEEP_MAX: Duration = Duration::from_hours(1);
 
 /// What somebody wants.
 pub enum RequestBody {
@@ -50,9 +47,8 @@ struct Waiter {
 pub struct Driver {
     machine: Machine,
     begun: Instant,
-    wiring: Wiring,
     waiting: BTreeMap<Ticket, Waiter>,
-    wires: BTreeMap<LinkId, Wire>,
+    wires: Wires,
     shown: Arc<Mutex<Counters>>,
 }
 
@@ -66,13 +62,12 @@ impl Driver {
         };
         let mut names = [0; 32];
         getrandom::fill(&mut names).map_err(no_chance)?;
-        let (wiring, incoming) = Wiring::new(settings);
+        let (wires, incoming) = Wires::new(settings);
         let driver = Self {
             machine: Machine::new(settings, chance, names),
             begun: Instant::now(),
-            wiring,
             waiting: BTreeMap::new(),
-            wires: BTreeMap::new(),
+            wires,
             shown: Arc::default(),
         };
         Ok((driver, incoming))
@@ -142,7 +137,7 @@ impl Driver {
             }
             Event::Link(LinkEvent::Wrote(link)) => self.machine.wrote(now, link),
             Event::Link(LinkEvent::Lost(link, why)) => {
-                self.wires.remove(&link);
+                self.wires.lost(link);
                 self.machine.lost(now, link, why);
             }
         }
@@ -151,18 +146,7 @@ impl Driver {
     /// Does what the machine wants, and tells who waits.
     fn act(&mut self) {
         for action in self.machine.take_actions() {
-            match action {
-                Action::Connect(link, address) => {
-                    let wire = self.wiring.open(link, address);
-                    self.wires.insert(link, wire);
-                }
-                Action::Send(link, bytes) => {
-                    if let Some(wire) = self.wires.get(&link) {
-                        wire.send(bytes);
-                    }
-                }
-                Action::Close(link) => drop(self.wires.remove(&link)),
-            }
+            self.wires.carry_out(action);
         }
         for (ticket, done) in self.machine.take_done() {
             if let Some(waiter) = self.waiting.remove(&ticket) {

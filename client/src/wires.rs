@@ -1,9 +1,10 @@
 //! Connections for machines that open none themselves: each has a task of its own, which says what comes and
 //! when it ends.
 use crate::addresses::{connect_to_any, look_up};
-use crate::machine::LinkId;
+use crate::machine::{Action, LinkId};
 use crate::settings::Settings;
 use crate::tls::Tls;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,16 +33,19 @@ pub enum LinkEvent {
 /// Where it says that.
 pub type LinkEvents = UnboundedSender<LinkEvent>;
 
-/// How connections come about.
-#[derive(Clone)]
-pub struct Wiring {
+/// The longest sleep of who turns a machine; it has no meaning but that timers have an end.
+pub const SLEEP_MAX: Duration = Duration::from_hours(1);
+
+/// A machine's connections.
+pub struct Wires {
     patience: Duration,
     tls: Option<Tls>,
     events: LinkEvents,
+    open: BTreeMap<LinkId, Wire>,
 }
 
 /// A connection's task. Dropped, it ends.
-pub struct Wire {
+struct Wire {
     send: UnboundedSender<Vec<u8>>,
     task: AbortHandle,
 }
@@ -52,27 +56,41 @@ impl Drop for Wire {
     }
 }
 
-impl Wire {
-    /// Sends these bytes; a connection that has ended says so itself.
-    pub fn send(&self, bytes: Vec<u8>) {
-        self.send.send(bytes).ok();
-    }
-}
-
-impl Wiring {
+impl Wires {
     /// As the settings say, and what connections say.
     pub fn new(settings: &Settings) -> (Self, UnboundedReceiver<LinkEvent>) {
         let (events, incoming) = unbounded_channel();
-        let wiring = Self {
+        let wires = Self {
             patience: settings.patience,
             tls: settings.tls.clone(),
             events,
+            open: BTreeMap::new(),
         };
-        (wiring, incoming)
+        (wires, incoming)
     }
 
-    /// Begins a connection.
-    pub fn open(&self, link: LinkId, address: String) -> Wire {
+    /// Does what a machine wants. A connection that has ended says so itself.
+    pub fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Connect(link, address) => {
+                let wire = self.begin(link, address);
+                self.open.insert(link, wire);
+            }
+            Action::Send(link, bytes) => {
+                if let Some(wire) = self.open.get(&link) {
+                    wire.send.send(bytes).ok();
+                }
+            }
+            Action::Close(link) => drop(self.open.remove(&link)),
+        }
+    }
+
+    /// A connection has ended.
+    pub fn lost(&mut self, link: LinkId) {
+        self.open.remove(&link);
+    }
+
+    fn begin(&self, link: LinkId, address: String) -> Wire {
         let (send, outgoing) = unbounded_channel();
         let (tls, events, patience) = (self.tls.clone(), self.events.clone(), self.patience);
         let task = tokio::spawn(async move {

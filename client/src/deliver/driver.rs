@@ -1,18 +1,13 @@
 //! Gives a subscription a clock and sockets: one task that turns it, one for its connection.
 use crate::Error;
 use crate::machine::feed::{Feed, FeedCounters, Item};
-use crate::machine::{Action, LinkId};
 use crate::settings::Settings;
-use crate::wires::{LinkEvent, Wire, Wiring};
+use crate::wires::{LinkEvent, SLEEP_MAX, Wires};
 use quorumwire_deliver::{Instance, Learner};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
-
-/// The longest sleep; it has no meaning but that timers have an end.
-const SLEEP_MAX: Duration = Duration::from_hours(1);
 
 /// What is shown of a subscription.
 #[derive(Clone, Debug, Default)]
@@ -36,8 +31,7 @@ pub struct Ends {
 pub struct FeedDriver {
     feed: Feed,
     begun: Instant,
-    wiring: Wiring,
-    wires: BTreeMap<LinkId, Wire>,
+    wires: Wires,
     incoming: UnboundedReceiver<LinkEvent>,
     items: UnboundedSender<Item>,
     taken: UnboundedReceiver<u64>,
@@ -60,15 +54,14 @@ impl FeedDriver {
             Some(seed) => seed,
             None => getrandom::u64().map_err(|error| Error::Invalid(error.to_string()))?,
         };
-        let (wiring, incoming) = Wiring::new(settings);
+        let (wires, incoming) = Wires::new(settings);
         let (items_in, items) = unbounded_channel();
         let (taken_in, taken) = unbounded_channel();
         let shown = Arc::default();
         let driver = Self {
             feed: Feed::new(settings, begin, window, chance),
             begun: Instant::now(),
-            wiring,
-            wires: BTreeMap::new(),
+            wires,
             incoming,
             items: items_in,
             taken,
@@ -123,7 +116,7 @@ impl FeedDriver {
             }
             Event::Link(LinkEvent::Wrote(_)) => {}
             Event::Link(LinkEvent::Lost(link, why)) => {
-                self.wires.remove(&link);
+                self.wires.lost(link);
                 self.feed.lost(now, link, why);
             }
         }
@@ -132,18 +125,7 @@ impl FeedDriver {
     /// Does what is wanted, and hands over what has come. False: it is over.
     fn act(&mut self) -> bool {
         for action in self.feed.take_actions() {
-            match action {
-                Action::Connect(link, address) => {
-                    let wire = self.wiring.open(link, address);
-                    self.wires.insert(link, wire);
-                }
-                Action::Send(link, bytes) => {
-                    if let Some(wire) = self.wires.get(&link) {
-                        wire.send(bytes);
-                    }
-                }
-                Action::Close(link) => drop(self.wires.remove(&link)),
-            }
+            self.wires.carry_out(action);
         }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.counters = self.feed.counters;
