@@ -7,13 +7,10 @@ use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::{
     ACTION_FANOUT, ACTION_HOLD, ACTION_REPLY, ACTION_STORE, ACTION_TO_SOFTWARE, ACTION_VOTE,
-    Header, PacketReason, PaxosRegisters, PaxosRole, PaxosSlot,
+    Header, INSTANCE_WINDOW_MAX, PacketReason, PaxosRegisters, PaxosRole, PaxosSlot,
 };
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-
-/// Most instances that a window may have.
-const WINDOW_MAX: u32 = 1 << 16;
 
 /// Packets that may wait for the disk.
 const HELD_MAX: usize = 4096;
@@ -53,7 +50,7 @@ impl PaxosCounters {
 pub struct PaxosOptions {
     /// The deployment it serves.
     pub group: u32,
-    /// Instances that can be open: a power of two, at most 65,536.
+    /// Instances that can be open: a power of two, at most [`INSTANCE_WINDOW_MAX`].
     pub window: u32,
 }
 
@@ -119,7 +116,7 @@ impl PaxosEngine {
     /// # Errors
     /// The window is no power of two, or too large.
     pub fn new(options: PaxosOptions) -> Result<Self, PlaneError> {
-        if !options.window.is_power_of_two() || options.window > WINDOW_MAX {
+        if !options.window.is_power_of_two() || options.window as usize > INSTANCE_WINDOW_MAX {
             return Err(PlaneError::Refused(
                 "window must be a power of two, at most 65536",
             ));
@@ -291,17 +288,22 @@ impl PaxosEngine {
             (_, true) => Whom::One(from),
             (false, false) => return,
         };
+        // The value is lent while it is sent: nothing is copied that does not wait for the disk.
+        let value = std::mem::take(&mut self.values[place]);
         let behind = if outcome.has(ACTION_VOTE) {
-            self.values[place].clone()
+            &value[..]
         } else if outcome.has(ACTION_FANOUT) {
-            payload.to_vec()
+            payload
         } else {
-            Vec::new()
+            &[]
         };
         if outcome.has(ACTION_HOLD) {
-            self.hold(place, whom, outcome.header, behind, sink);
+            let payload = behind.to_vec();
+            self.values[place] = value;
+            self.hold(place, whom, outcome.header, payload, sink);
         } else {
-            self.say(whom, outcome.header, &behind, out);
+            self.say(whom, outcome.header, behind, out);
+            self.values[place] = value;
         }
     }
 

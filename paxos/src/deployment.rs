@@ -1,14 +1,12 @@
 //! What all hosts of a deployment agree on.
 use quorumwire_wire::packet::{
-    ACCEPTORS_MAX, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, ROUND_OWNERS, VERSION,
+    ACCEPTORS_MAX, Header, INSTANCE_WINDOW_MAX, Kind, MAGIC, PAYLOAD_BYTES_MAX, ROUND_OWNERS,
+    VERSION,
 };
 use quorumwire_wire::payload_checksum;
 
-/// Most instances that a window may have.
-pub const WINDOW_MAX: u32 = 1 << 16;
-
 /// There are instances up to here, and a window behind. No deployment lives so long.
-pub(crate) const INSTANCE_MAX: u64 = u64::MAX - 2 * WINDOW_MAX as u64;
+pub(crate) const INSTANCE_MAX: u64 = u64::MAX - 2 * INSTANCE_WINDOW_MAX as u64;
 
 /// How many there are of each role, numbered from 0.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,7 +19,7 @@ pub struct Deployment {
     pub coordinators: u8,
     /// At least 1. Acceptors forget what all of them have kept.
     pub learners: u8,
-    /// Instances that can be open at a time: a power of two, at most [`WINDOW_MAX`].
+    /// Instances that can be open at a time: a power of two, at most [`INSTANCE_WINDOW_MAX`].
     pub window: u32,
 }
 
@@ -55,7 +53,7 @@ impl Deployment {
             Err(Impossible::Learners)
         } else if owners > ROUND_OWNERS {
             Err(Impossible::Owners)
-        } else if !self.window.is_power_of_two() || self.window > WINDOW_MAX {
+        } else if !self.window.is_power_of_two() || self.window as usize > INSTANCE_WINDOW_MAX {
             Err(Impossible::Window)
         } else {
             Ok(())

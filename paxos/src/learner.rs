@@ -207,9 +207,7 @@ impl Learner {
         match tried.recovery.on_answer(header, payload) {
             Heard::Nothing | Heard::Promised | Heard::Decided => {}
             Heard::Majority => {
-                if let Some((header, payload)) = tried.recovery.proposal() {
-                    send(orders, To::Acceptors, header, payload);
-                }
+                tried.recovery.send(orders);
                 tried.sent = 1;
                 tried.next = now + self.options.retry;
             }
@@ -278,7 +276,7 @@ impl Learner {
             drawn: self.chance.next_u64().max(1),
         };
         let recovery = Recovery::new(self.options.deployment, asking, instance, no_op);
-        send(orders, To::Acceptors, recovery.question(), &[]);
+        recovery.send(orders);
         let next = now + self.options.retry;
         let tried = Try {
             recovery,
@@ -328,10 +326,7 @@ impl Learner {
         }
         tried.sent += 1;
         tried.next = now + self.options.retry;
-        match tried.recovery.proposal() {
-            Some((header, payload)) => send(orders, To::Acceptors, header, payload),
-            None => send(orders, To::Acceptors, tried.recovery.question(), &[]),
-        }
+        tried.recovery.send(orders);
     }
 
     fn report(&self, orders: &mut Orders) {

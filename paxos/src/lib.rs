@@ -25,7 +25,7 @@ mod votes;
 pub use acceptor::{Acceptor, Noted};
 pub use checkpoints::Checkpoints;
 pub use coordinator::{ADOPTED_AT_ONCE, Coordinator, CoordinatorOptions, Turn};
-pub use deployment::{Deployment, Impossible, WINDOW_MAX};
+pub use deployment::{Deployment, Impossible};
 pub use learner::{Learned, Learner, LearnerOptions, RECOVERING_MAX, Since};
 pub use lives::Lives;
 pub use orders::{Order, Orders, To};

@@ -3,6 +3,7 @@
 //! takes over does the same, in its own round, with each instance that may have a vote.
 use crate::deployment::{Acceptors, Deployment, with_payload};
 use crate::mutants::mutant;
+use crate::orders::{Orders, To, send};
 use quorumwire_wire::packet::{FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind};
 
 /// What an acceptor's answer meant.
@@ -110,6 +111,14 @@ impl Recovery {
         Header {
             session: self.asking.drawn,
             ..self.header(Kind::P1a)
+        }
+    }
+
+    /// Asks all acceptors, or proposes to them what a majority's promises allow; again, if nothing was heard.
+    pub(crate) fn send(&self, orders: &mut Orders) {
+        match self.proposal() {
+            Some((header, payload)) => send(orders, To::Acceptors, header, payload),
+            None => send(orders, To::Acceptors, self.question(), &[]),
         }
     }
 

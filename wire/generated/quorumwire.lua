@@ -6,6 +6,7 @@ local MAGIC, VERSION, HEADER_BYTES = 0x5157, 1, 72
 
 local LIMIT = {
 	acceptors_max = 7,
+	instance_window_max = 65536,
 	life_bytes = 8,
 	origin_bytes = 18,
 	payload_bytes_max = 1376,

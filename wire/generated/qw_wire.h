@@ -12,6 +12,8 @@
 #define QW_REASON_COUNT 26
 /* Paxos: most acceptors of a deployment. */
 #define QW_ACCEPTORS_MAX 7
+/* Paxos: most instances that can be open at a time. */
+#define QW_INSTANCE_WINDOW_MAX 65536
 /* Paxos: bytes of one acceptor's life in a configuration. */
 #define QW_LIFE_BYTES 8
 /* FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped),

@@ -141,9 +141,7 @@ impl TakeOver {
         match recovery.on_answer(header, payload) {
             Heard::Nothing | Heard::Promised => {}
             Heard::Majority => {
-                if let Some((header, payload)) = recovery.proposal() {
-                    send(orders, To::Acceptors, header, payload);
-                }
+                recovery.send(orders);
             }
             Heard::Decided | Heard::Trimmed { .. } | Heard::Refused { .. } => {
                 self.leave(header.index, orders);
@@ -201,7 +199,7 @@ impl TakeOver {
         while known.next <= known.last && self.open.len() < ADOPTED_AT_ONCE {
             let instance = known.next;
             let recovery = Recovery::new(self.options.deployment, self.asking, instance, &[]);
-            send(orders, To::Acceptors, recovery.question(), &[]);
+            recovery.send(orders);
             self.open.insert(instance, recovery);
             known.next += 1;
         }
@@ -218,10 +216,7 @@ impl TakeOver {
             self.ask(To::Acceptors, orders);
         }
         for recovery in self.open.values() {
-            match recovery.proposal() {
-                Some((header, payload)) => send(orders, To::Acceptors, header, payload),
-                None => send(orders, To::Acceptors, recovery.question(), &[]),
-            }
+            recovery.send(orders);
         }
     }
 }

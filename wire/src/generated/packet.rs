@@ -10,6 +10,8 @@ pub const HEADER_BYTES: usize = 72;
 pub const TAG_OFFSET: usize = 64;
 /// Paxos: most acceptors of a deployment.
 pub const ACCEPTORS_MAX: usize = 7;
+/// Paxos: most instances that can be open at a time.
+pub const INSTANCE_WINDOW_MAX: usize = 65536;
 /// Paxos: bytes of one acceptor's life in a configuration.
 pub const LIFE_BYTES: usize = 8;
 /// FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped),
