@@ -213,19 +213,32 @@ impl Replica {
 
     /// Whether a majority was heard within the election timeout (check-quorum).
     pub(crate) fn hears_quorum(&self) -> bool {
-        self.hears_quorum_of(self.members.current())
+        self.is_quorum_of(self.members.current(), |peer| self.is_active(peer))
     }
 
-    /// Whether it would still be there among these members.
-    pub(crate) fn hears_quorum_of(&self, membership: &Membership) -> bool {
-        let active_count = membership
-            .voters()
-            .filter(|voter| {
-                let peer = peer_of(voter);
-                peer == self.config.me || self.is_active(peer)
-            })
-            .count();
-        active_count >= majority_of(membership.voters().count())
+    /// Whether it would still be there among these members, for each of whom the log would do.
+    pub(crate) fn is_followed_by_quorum_of(&self, membership: &Membership) -> bool {
+        self.is_quorum_of(membership, |peer| {
+            self.is_active(peer) && self.is_served_by_log(peer)
+        })
+    }
+
+    /// Whether a majority of these members is either this replica or counts.
+    fn is_quorum_of(&self, membership: &Membership, counts: impl Fn(Peer) -> bool) -> bool {
+        let counted = membership.voters().map(peer_of);
+        let counted = counted.filter(|&peer| peer == self.config.me || counts(peer));
+        counted.count() >= majority_of(membership.voters().count())
+    }
+
+    /// Whether the log holds all that it lacks, as far as is known. If not, it needs a snapshot. That may be
+    /// unreadable, and who serves a program has no other without a majority.
+    fn is_served_by_log(&self, peer: Peer) -> bool {
+        let base_index = self.log.base_index();
+        let mut progress = self.leading.iter().flat_map(|it| &it.progress);
+        progress.find(|p| p.peer == peer).is_some_and(|p| {
+            let forgotten = p.match_index != Index(0) && p.match_index < base_index;
+            !forgotten && !matches!(p.state, Sending::Snapshot(_))
+        })
     }
 
     pub(crate) fn is_active(&self, peer: Peer) -> bool {
@@ -381,7 +394,7 @@ impl Replica {
         }
     }
 
-    /// Whether a member holds what was committed a while ago, and something at all.
+    /// Whether a member holds what was committed a while ago, and something at all, and the log all the rest.
     pub(crate) fn has_caught_up(&self, peer: Peer) -> bool {
         let Some(leading) = &self.leading else {
             return false;
@@ -390,7 +403,7 @@ impl Replica {
             .progress
             .iter()
             .any(|p| p.peer == peer && p.match_index >= leading.committed_before.max(Index(1)));
-        reached && self.is_active(peer)
+        reached && self.is_active(peer) && self.is_served_by_log(peer)
     }
 
     /// A leader that removed itself leads until that is committed, tells everyone, transfers

@@ -53,10 +53,10 @@ impl Replica {
             self.check_caught_up(*id)?;
         }
         let next = changed(self.members.current(), change, |id| self.connected(id))?;
-        if !self.hears_quorum_of(&next) {
+        if !self.is_followed_by_quorum_of(&next) {
             return Err(Refusal::Invalid(
-                "too few of the voters that would remain have been heard lately; the group would \
-                 stand still"
+                "too few of the voters that would remain have been heard lately and need no snapshot; \
+                 the group would stand still"
                     .to_string(),
             ));
         }

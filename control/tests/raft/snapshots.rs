@@ -4,8 +4,8 @@ use crate::turn::{disk_and_plane, turn};
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
-    Body, HardState, IncomingSnapshot, Input, Message, Now, Output, Peer, PersistedState, Promise,
-    Replica, Role, SnapshotMeta, SnapshotProgress,
+    Body, HardState, IncomingSnapshot, Input, MemberChange, Message, Now, Output, Peer,
+    PersistedState, Promise, Replica, Role, SnapshotMeta, SnapshotProgress, Ticket,
 };
 use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime, Registers, ReplicaId, Term};
 use quorumwire_wire::{
@@ -91,20 +91,64 @@ impl Host {
         host.replica = Replica::new(config, host.now, stored()).expect("sound");
         host.lead();
         host.meet_one_without_anything();
+        host.write_ten();
+        host.have_snapshot();
+        host
+    }
+
+    /// Leads with replica 1, while replica 2 joins and holds the first entry of this term only. Perhaps the
+    /// log is forgotten then.
+    fn lead_while_one_joins(log_forgotten: bool) -> Self {
+        let mut host = Self::new();
+        let mut stored = stored();
+        if let Some(meta) = &mut stored.snapshot {
+            meta.membership.members[2].role = MemberRole::Joining;
+        }
+        host.replica = Replica::new(config(0, 1, &[]), host.now, stored).expect("sound");
+        host.lead();
+        host.write_ten();
+        if log_forgotten {
+            host.have_snapshot();
+        }
+        host.hold(2, BASE.0.next());
+        host.now.0 += HEARTBEAT;
+        host.turn(Input::Timeout);
+        host
+    }
+
+    /// Ten commands, which replica 1 holds, too.
+    fn write_ten(&mut self) {
         for _ in 0..10 {
             let write = |payload: &mut BytesMut| payload.extend_from_slice(&[0; 100]);
-            host.replica
+            self.replica
                 .propose(RecordKind::Command, write)
                 .expect("leads");
         }
-        host.turn(Input::Timeout);
-        let index = host.replica.status().last_index;
-        host.hold(1, index);
-        assert_eq!(host.replica.status().commit_index, index);
+        self.turn(Input::Timeout);
+        let index = self.replica.status().last_index;
+        self.hold(1, index);
+        assert_eq!(self.replica.status().commit_index, index);
+    }
+
+    /// It has a snapshot of all that it holds.
+    fn have_snapshot(&mut self) {
         let mut newer = meta();
-        (newer.last_index, newer.last_term) = (index, host.replica.term());
-        host.turn(Input::SnapshotTaken(newer));
-        host
+        newer.last_index = self.replica.status().last_index;
+        newer.last_term = self.replica.term();
+        self.turn(Input::SnapshotTaken(newer));
+    }
+
+    /// Whether this is begun.
+    fn changes_members(&mut self, change: MemberChange) -> bool {
+        let outputs = self.turn(Input::ChangeMembers(Ticket(1), change));
+        let refused = |o: &Output| matches!(o, Output::Refused(Ticket(1), _));
+        !outputs.iter().any(refused)
+    }
+
+    /// What replica 2 is.
+    fn role_of_2(&self) -> Option<MemberRole> {
+        let member = self.replica.membership().member(ReplicaId(2));
+        member.map(|member| member.role)
     }
 
     /// Leads a fast term with replica 1, behind the first entry of its software term.
@@ -475,6 +519,28 @@ fn one_that_installs_a_snapshot_while_a_newer_is_taken_goes_on_with_the_log() {
     host.hold(2, status.last_index);
     let first_index = host.replica.status().first_index;
     assert!(first_index > BASE.0.next(), "nobody lacks it any more");
+}
+
+/// As a voter it may be needed for the majority, and the majority for another snapshot.
+#[test]
+fn who_lacks_what_is_forgotten_does_not_become_a_voter() {
+    let host = Host::lead_while_one_joins(false);
+    assert_eq!(host.role_of_2(), Some(MemberRole::Voter));
+    let mut host = Host::lead_while_one_joins(true);
+    assert_eq!(host.role_of_2(), Some(MemberRole::Joining));
+    assert!(!host.changes_members(MemberChange::Promote(ReplicaId(2))));
+}
+
+/// The two that remain would be the majority, and one of them needs a snapshot.
+#[test]
+fn nobody_is_removed_while_the_majority_that_remains_needs_a_snapshot() {
+    let mut host = Host::new();
+    host.lead();
+    host.write_ten();
+    host.meet_one_without_anything();
+    assert!(!host.changes_members(MemberChange::Remove(ReplicaId(1))));
+    host.hold(2, BASE.0.next());
+    assert!(host.changes_members(MemberChange::Remove(ReplicaId(1))));
 }
 
 #[test]
