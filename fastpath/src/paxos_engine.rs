@@ -336,6 +336,12 @@ impl PaxosEngine {
         sink(PaxosEvent::Keep { record, number });
     }
 
+    /// The number of the last record that the host was given to keep.
+    #[must_use]
+    pub fn last_kept(&self) -> u64 {
+        self.kept
+    }
+
     /// Everything up to this number is durable: says what waited for it.
     pub fn durable(&mut self, upto: u64, out: &mut dyn Outbox) {
         while let Some(held) = self.held.pop_front_if(|held| held.number <= upto) {

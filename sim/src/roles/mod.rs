@@ -97,7 +97,7 @@ impl World {
             .iter()
             .filter_map(|place| place.host.as_ref());
         let coordinating = coordinating
-            .filter(|host| host.software.coordinates())
+            .filter(|host| host.software().coordinates())
             .count();
         if coordinating != 1 {
             return Some(format!("{coordinating} coordinate"));
@@ -109,11 +109,11 @@ impl World {
             return Some("not all is submitted".to_owned());
         }
         let learners = || self.learners.iter().filter_map(|place| place.host.as_ref());
-        let outstanding: usize = learners().map(|host| host.proposer.outstanding()).sum();
+        let outstanding: usize = learners().map(|it| it.host.proposer().outstanding()).sum();
         if outstanding > 0 {
             return Some(format!("{outstanding} values are outstanding"));
         }
-        let mut next: Vec<u64> = learners().map(|host| host.learner.next()).collect();
+        let mut next: Vec<u64> = learners().map(|it| it.host.learner().next()).collect();
         next.dedup();
         if next.len() > 1 {
             return Some(format!("learners are at {next:?}"));
@@ -124,11 +124,11 @@ impl World {
             .acceptors
             .iter()
             .filter_map(|place| place.host.as_ref());
-        let lags = acceptors.find(|host| !is_trimmed(host.engine.registers().trimmed));
+        let lags = acceptors.find(|host| !is_trimmed(host.engine().registers().trimmed));
         lags.map(|host| {
             format!(
                 "an acceptor has forgotten up to {} of {last}",
-                host.engine.registers().trimmed
+                host.engine().registers().trimmed
             )
         })
     }

@@ -1,28 +1,44 @@
-//! The hosts of a Paxos deployment: the real software and boxes, over simulated disks.
+//! The hosts of a Paxos deployment as the simulator starts them, and simulated disks.
 use super::plan::{Node, Settings};
 use crate::queue::{MILLISECOND, Nanos};
-use quorumwire_fastpath::{Outbox, PaxosEngine, PaxosOptions};
+use quorumwire_fastpath::Outbox;
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use quorumwire_paxos::{
-    Acceptor, Coordinator, CoordinatorOptions, Deployment, Learner, LearnerOptions, Lives,
-    Proposer, Values,
+    CoordinatorOptions, Deployment, Learner, LearnerOptions, Lives, Proposer, Values,
+};
+use quorumwire_paxos_hosts::{
+    AcceptorHost, AcceptorOptions, Addresses, CoordinatorHost, Driver, Happened, LearnerHost,
 };
 use quorumwire_wire::PaxosRecord;
-use quorumwire_wire::packet::{PaxosRegisters, PaxosRole, PaxosSlot};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A question is repeated after this.
 const RETRY: Nanos = 8 * MILLISECOND;
 
-/// What is about to leave a host.
+/// What a host wants done.
 #[derive(Default)]
-pub(super) struct Out(pub(super) Vec<(SocketAddr, Vec<u8>)>);
+pub(super) struct Out {
+    pub(super) sent: Vec<(SocketAddr, Vec<u8>)>,
+    pub(super) keep: Vec<(u64, PaxosRecord)>,
+    pub(super) happened: Vec<Happened>,
+}
 
 impl Outbox for Out {
     fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
-        self.0.push((to, datagram.to_vec()));
+        self.sent.push((to, datagram.to_vec()));
+    }
+}
+
+impl Driver for Out {
+    fn keep(&mut self, record: PaxosRecord, number: u64) {
+        self.keep.push((number, record));
+    }
+
+    fn happened(&mut self, what: Happened) {
+        self.happened.push(what);
     }
 }
 
@@ -62,48 +78,36 @@ fn keys() -> PlaneKeys {
     }
 }
 
-fn engine(deployment: &Deployment, destinations: Vec<SocketAddr>) -> PaxosEngine {
-    let options = PaxosOptions {
-        group: deployment.group,
-        window: deployment.window,
+/// Where everybody is.
+pub(super) fn addresses(deployment: &Deployment) -> Arc<Addresses> {
+    let all = |count: u8, node: fn(u8) -> Node| (0..count).map(node).map(address).collect();
+    Arc::new(Addresses {
+        coordinators: all(deployment.coordinators, Node::Coordinator),
+        acceptors: all(deployment.acceptors, Node::Acceptor),
+        learners: all(deployment.learners, Node::Learner),
+    })
+}
+
+/// A coordinator, as it starts.
+pub(super) fn coordinator(
+    settings: &Settings,
+    number: u8,
+    now: Nanos,
+    seed: u64,
+) -> CoordinatorHost {
+    let options = CoordinatorOptions {
+        deployment: settings.deployment,
+        me: if settings.one_number { 0 } else { number },
+        heartbeat: Duration::from_millis(10),
+        silence: Duration::from_millis(60),
+        retry: Duration::from_nanos(RETRY),
     };
-    let mut engine = PaxosEngine::new(options).expect("a window that can be");
-    engine.set_keys(&keys());
-    engine.set_destinations(destinations);
-    engine
-}
-
-fn all(count: u8, node: impl Fn(u8) -> Node) -> Vec<SocketAddr> {
-    (0..count).map(|number| address(node(number))).collect()
-}
-
-/// A coordinator that runs.
-pub(super) struct CoordinatorHost {
-    pub(super) engine: PaxosEngine,
-    pub(super) software: Coordinator,
-}
-
-impl CoordinatorHost {
-    pub(super) fn start(settings: &Settings, number: u8, now: Nanos, seed: u64) -> Self {
-        let deployment = settings.deployment;
-        let options = CoordinatorOptions {
-            deployment,
-            me: if settings.one_number { 0 } else { number },
-            heartbeat: Duration::from_millis(10),
-            silence: Duration::from_millis(60),
-            retry: Duration::from_nanos(RETRY),
-        };
-        Self {
-            engine: engine(&deployment, all(deployment.acceptors, Node::Acceptor)),
-            software: Coordinator::new(options, Duration::from_nanos(now), seed),
-        }
-    }
-}
-
-/// An acceptor that runs.
-pub(super) struct AcceptorHost {
-    pub(super) engine: PaxosEngine,
-    pub(super) software: Acceptor,
+    let addresses = addresses(&settings.deployment);
+    let (own, now) = (
+        address(Node::Coordinator(number)),
+        Duration::from_nanos(now),
+    );
+    CoordinatorHost::new(options, addresses, own, &keys(), now, seed).expect("a deployment")
 }
 
 /// What an acceptor has on disk, and what is on its way there.
@@ -132,103 +136,50 @@ impl Kept {
     /// As many records as needed stay, once there are many.
     pub(super) fn compact(&mut self, host: &AcceptorHost) {
         if self.durable.len() > RECORDS_MAX && self.writing.is_empty() {
-            let lives = (0..).map(|number| host.software.lives().of(number));
-            let count = host.software.lives().encode().len() / 8;
-            self.durable = vec![PaxosRecord::Lives(lives.take(count).collect())];
-            self.durable.extend(host.engine.records());
+            self.durable = host.records().collect();
         }
     }
 }
 
-impl AcceptorHost {
-    fn off(settings: &Settings, software: Acceptor) -> Self {
-        let deployment = &settings.deployment;
-        let mut destinations = all(deployment.learners, Node::Learner);
-        destinations.extend(all(deployment.coordinators, Node::Coordinator));
-        Self {
-            engine: engine(deployment, destinations),
-            software,
-        }
-    }
-
-    /// As the deployment begins.
-    pub(super) fn begin(settings: &Settings, me: u8) -> Self {
-        let lives = Lives::first(settings.deployment.acceptors);
-        let registers = PaxosRegisters {
-            configuration: lives.number(),
-            group: settings.deployment.group,
-            window: settings.deployment.window,
-            role: PaxosRole::Acceptor as u8,
-            me,
-            held: u8::from(settings.is_durable),
-            ..PaxosRegisters::default()
-        };
-        Self::member(settings, me, lives, &registers)
-    }
-
-    fn member(settings: &Settings, me: u8, lives: Lives, registers: &PaxosRegisters) -> Self {
-        let mut software = Acceptor::member(settings.deployment, me, lives, registers.trimmed);
-        if settings.is_durable {
-            software = software.held();
-        }
-        let mut host = Self::off(settings, software);
-        let is_on = host.engine.switch_on(registers);
-        is_on.expect("registers with which a role may begin");
-        host
-    }
-
-    /// Without its memory.
-    pub(super) fn forgotten(settings: &Settings, me: u8, life: u64) -> Self {
-        Self::off(settings, Acceptor::newcomer(settings.deployment, me, life))
-    }
-
-    /// With what is on its disk, through the bytes that stand there. Nothing there: as the deployment begins.
-    pub(super) fn from_disk(settings: &Settings, me: u8, kept: &Kept) -> Self {
-        let mut bytes = Vec::new();
-        kept.durable
-            .iter()
-            .for_each(|record| record.encode(&mut bytes));
-        let mut rest = &bytes[..];
-        let mut lives = Lives::first(settings.deployment.acceptors);
-        let mut registers = None;
-        let mut slots: BTreeMap<u64, (PaxosSlot, Vec<u8>)> = BTreeMap::new();
-        while !rest.is_empty() {
-            let (record, length) = PaxosRecord::decode(rest).expect("a record");
-            rest = &rest[length..];
-            match record {
-                PaxosRecord::Lives(stored) => {
-                    lives = (0..)
-                        .zip(&stored)
-                        .fold(lives, |it, (acceptor, life)| it.with(acceptor, *life));
-                }
-                PaxosRecord::Registers(stored) => registers = Some(*stored),
-                PaxosRecord::Slot(stored, slot, value) => {
-                    registers = Some(*stored);
-                    slots.insert(slot.instance, (*slot, value));
-                }
-            }
-        }
-        let Some(mut registers) = registers else {
-            return Self::begin(settings, me);
-        };
-        registers.configuration = lives.number();
-        let mut host = Self::member(settings, me, lives, &registers);
-        for (slot, value) in slots
-            .values()
-            .filter(|(slot, _)| slot.instance > registers.trimmed)
-        {
-            host.engine.put_back(slot, value);
-        }
-        host
+fn acceptor_options(settings: &Settings, me: u8) -> AcceptorOptions {
+    AcceptorOptions {
+        deployment: settings.deployment,
+        me,
+        is_durable: settings.is_durable,
     }
 }
 
-/// A learner that runs, and the proposer beside it.
-pub(super) struct LearnerHost {
-    /// Off: it only checks and signs.
-    pub(super) engine: PaxosEngine,
-    pub(super) learner: Learner,
-    pub(super) proposer: Proposer,
+/// An acceptor without its memory.
+pub(super) fn newcomer(settings: &Settings, me: u8, life: u64) -> AcceptorHost {
+    let options = acceptor_options(settings, me);
+    let addresses = addresses(&settings.deployment);
+    let own = address(Node::Acceptor(me));
+    AcceptorHost::newcomer(options, addresses, own, &keys(), life).expect("a deployment")
+}
+
+/// An acceptor with what is on its disk, through the bytes that stand there. Nothing there: as the deployment
+/// begins.
+pub(super) fn acceptor(settings: &Settings, me: u8, kept: &Kept) -> AcceptorHost {
+    let mut bytes = Vec::new();
+    kept.durable
+        .iter()
+        .for_each(|record| record.encode(&mut bytes));
+    let mut records = Vec::new();
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let (record, length) = PaxosRecord::decode(rest).expect("a record");
+        rest = &rest[length..];
+        records.push(record);
+    }
+    let options = acceptor_options(settings, me);
+    let addresses = addresses(&settings.deployment);
+    let own = address(Node::Acceptor(me));
+    AcceptorHost::restored(options, addresses, own, &keys(), records).expect("a deployment")
+}
+
+/// A learner that runs, and what the simulator knows of its application.
+pub(super) struct LearnerPlace {
+    pub(super) host: LearnerHost,
     /// The last instance that it gave on.
     pub(super) given: u64,
     /// Values that it has submitted and not heard of.
@@ -242,7 +193,7 @@ pub(super) struct Checkpoint {
     pub(super) values: Vec<u8>,
 }
 
-impl LearnerHost {
+impl LearnerPlace {
     pub(super) fn start(settings: &Settings, me: u8, checkpoint: &Checkpoint, seed: u64) -> Self {
         let deployment = settings.deployment;
         let options = LearnerOptions {
@@ -254,10 +205,12 @@ impl LearnerHost {
         };
         let values = Values::from_bytes(&checkpoint.values).expect("what was kept");
         let configuration = Lives::first(deployment.acceptors).number();
+        let learner = Learner::new(options, configuration, checkpoint.kept, values, seed);
+        let proposer = Proposer::new(deployment, Duration::from_millis(20), seed ^ 0x77);
+        let (addresses, own) = (addresses(&deployment), address(Node::Learner(me)));
+        let host = LearnerHost::new(&options, addresses, own, &keys(), learner, proposer);
         Self {
-            engine: engine(&deployment, Vec::new()),
-            learner: Learner::new(options, configuration, checkpoint.kept, values, seed),
-            proposer: Proposer::new(deployment, Duration::from_millis(20), seed ^ 0x77),
+            host: host.expect("a deployment"),
             given: checkpoint.kept,
             outstanding: BTreeMap::new(),
         }

@@ -1,13 +1,12 @@
 //! The deployment as a whole: time, the network, and which faults strike whom.
 use super::checks::Checks;
-use super::nodes::{
-    AcceptorHost, Checkpoint, CoordinatorHost, Kept, LearnerHost, Out, address, node_at,
-};
+use super::nodes::{self, Checkpoint, Kept, LearnerPlace, Out, address, node_at};
 use super::plan::{Node, Plan};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, Queue};
 use crate::random::{Random, mix};
-use quorumwire_fastpath::{PaxosEngine, PaxosEvent};
-use quorumwire_paxos::{Fate, Ignored, Noted, Order, Orders, To, Turn, Values};
+use quorumwire_fastpath::PaxosEngine;
+use quorumwire_paxos::{Fate, Ignored, Noted, Turn, Values};
+use quorumwire_paxos_hosts::{AcceptorHost, CoordinatorHost, Happened};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::{HEADER_BYTES, Header, PacketReason};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +70,7 @@ pub(super) struct World {
     disks: Vec<Kept>,
     /// Of an acceptor in memory: its last life.
     lives: Vec<u64>,
-    pub(super) learners: Vec<Place<LearnerHost>>,
+    pub(super) learners: Vec<Place<LearnerPlace>>,
     pub(super) checkpoints: Vec<Checkpoint>,
     /// Of a learner: its application keeps nothing.
     keeps_nothing: BTreeSet<u8>,
@@ -140,7 +139,7 @@ impl World {
     fn begin(&mut self) {
         let deployment = self.plan.settings.deployment;
         for me in 0..deployment.acceptors {
-            let host = AcceptorHost::begin(&self.plan.settings, me);
+            let host = nodes::acceptor(&self.plan.settings, me, &Kept::default());
             self.place_acceptor(me, host);
         }
         for me in 0..deployment.coordinators {
@@ -243,26 +242,26 @@ impl World {
         let settings = &self.plan.settings;
         let life = match node {
             Node::Coordinator(me) => {
-                let host = CoordinatorHost::start(settings, me, self.now, seed);
+                let host = nodes::coordinator(settings, me, self.now, seed);
                 let place = &mut self.coordinators[usize::from(me)];
                 place.host = Some(host);
                 place.starts += 1;
                 place.starts
             }
             Node::Acceptor(me) if settings.is_durable => {
-                let host = AcceptorHost::from_disk(settings, me, &self.disks[usize::from(me)]);
+                let host = nodes::acceptor(settings, me, &self.disks[usize::from(me)]);
                 self.see("acceptor goes on from its disk");
                 return self.place_acceptor(me, host);
             }
             Node::Acceptor(me) => {
                 let life = &mut self.lives[usize::from(me)];
                 *life += 1;
-                let host = AcceptorHost::forgotten(settings, me, *life);
+                let host = nodes::newcomer(settings, me, *life);
                 return self.place_acceptor(me, host);
             }
             Node::Learner(me) => {
                 let checkpoint = &self.checkpoints[usize::from(me)];
-                let host = LearnerHost::start(settings, me, checkpoint, seed);
+                let host = LearnerPlace::start(settings, me, checkpoint, seed);
                 let place = &mut self.learners[usize::from(me)];
                 place.host = Some(host);
                 place.starts += 1;
@@ -280,9 +279,20 @@ impl World {
 
     // The network.
 
+    /// What a host wants done is done.
     fn post(&mut self, from: Node, out: Out) {
+        self.send(from, out.sent);
+        for (number, record) in out.keep {
+            self.write(from, number, record);
+        }
+        for happened in out.happened {
+            self.happened(from, &happened);
+        }
+    }
+
+    fn send(&mut self, from: Node, datagrams: Vec<(SocketAddr, Vec<u8>)>) {
         let mut seen: Option<Vec<u8>> = None;
-        for (to, datagram) in out.0 {
+        for (to, datagram) in datagrams {
             let Some(to) = node_at(to) else { continue };
             // One packet for many is one vote.
             if seen.as_ref() != Some(&datagram) {
@@ -324,46 +334,42 @@ impl World {
         if !self.hears(from, to) || !self.runs(to) {
             return;
         }
-        let mut out = Out::default();
-        let mut handed: Vec<(SocketAddr, Header, Vec<u8>, PacketReason)> = Vec::new();
-        let mut keep: Vec<(u64, PaxosRecord)> = Vec::new();
-        let Some(engine) = self.engine(to) else {
-            return;
-        };
-        engine.receive(
-            address(from),
-            datagram,
-            &mut out,
-            &mut |event| match event {
-                PaxosEvent::ToSoftware {
-                    from,
-                    header,
-                    payload,
-                    reason,
-                } => {
-                    handed.push((from, header, payload.to_vec(), reason));
+        let (time, from, mut out) = (self.time(), address(from), Out::default());
+        match to {
+            Node::Coordinator(me) => {
+                if let Some(host) = &mut self.coordinators[usize::from(me)].host {
+                    host.receive(time, from, datagram, &mut out);
                 }
-                PaxosEvent::Keep { record, number } => keep.push((number, record)),
-            },
-        );
-        self.post(to, out);
-        for (number, record) in keep {
-            self.write(to, number, record);
+            }
+            Node::Acceptor(me) => {
+                if let Some(host) = &mut self.acceptors[usize::from(me)].host {
+                    host.receive(from, datagram, &mut out);
+                }
+            }
+            Node::Learner(me) => {
+                if let Some(place) = &mut self.learners[usize::from(me)].host {
+                    place.host.receive(time, from, datagram, &mut out);
+                }
+            }
         }
-        for (from, header, payload, reason) in handed {
-            self.hand_over(to, from, &header, &payload, reason);
+        self.post(to, out);
+        if let Node::Learner(me) = to {
+            self.learn(me);
         }
         self.count_reasons(to);
     }
 
-    fn engine(&mut self, node: Node) -> Option<&mut PaxosEngine> {
+    fn engine(&self, node: Node) -> Option<&PaxosEngine> {
         match node {
             Node::Coordinator(me) => {
-                let host = self.coordinators[usize::from(me)].host.as_mut()?;
-                Some(&mut host.engine)
+                let host = self.coordinators[usize::from(me)].host.as_ref()?;
+                Some(host.engine())
             }
-            Node::Acceptor(me) => Some(&mut self.acceptors[usize::from(me)].host.as_mut()?.engine),
-            Node::Learner(me) => Some(&mut self.learners[usize::from(me)].host.as_mut()?.engine),
+            Node::Acceptor(me) => Some(self.acceptors[usize::from(me)].host.as_ref()?.engine()),
+            Node::Learner(me) => {
+                let place = self.learners[usize::from(me)].host.as_ref()?;
+                Some(place.host.engine())
+            }
         }
     }
 
@@ -427,7 +433,7 @@ impl World {
         disk.written(upto);
         disk.compact(host);
         let mut out = Out::default();
-        host.engine.durable(upto, &mut out);
+        host.durable(upto, &mut out);
         self.post(Node::Acceptor(me), out);
         if !self.disks[usize::from(me)].writing.is_empty() {
             self.set_written(me);
@@ -436,61 +442,38 @@ impl World {
 
     // The software.
 
-    fn hand_over(
-        &mut self,
-        to: Node,
-        from: SocketAddr,
-        header: &Header,
-        payload: &[u8],
-        reason: PacketReason,
-    ) {
-        let (time, mut orders) = (self.time(), Orders::new());
-        match to {
-            Node::Coordinator(me) => {
-                let Some(host) = &mut self.coordinators[usize::from(me)].host else {
-                    return;
-                };
-                let turn = host.software.on_packet(time, header, payload, &mut orders);
-                self.turned(me, turn);
-            }
-            Node::Acceptor(me) => {
-                let is_allowed = reason != PacketReason::TwoValues || self.plan.settings.one_number;
-                self.checks.require(is_allowed, || {
-                    format!("P2: acceptor {me} is to vote for two values: {header:?}")
-                });
-                let Some(host) = &mut self.acceptors[usize::from(me)].host else {
-                    return;
-                };
-                let registers = *host.engine.registers();
-                let noted = host
-                    .software
-                    .on_packet(header, payload, &registers, &mut orders);
-                if noted == Noted::LetIn {
+    fn happened(&mut self, who: Node, happened: &Happened) {
+        match happened {
+            Happened::Turned(turn) => self.turned(who, *turn),
+            Happened::Noted(noted) => {
+                if *noted == Noted::LetIn {
                     self.see("acceptor let in");
-                    self.say(|| format!("acceptor {me} is let in"));
+                    self.say(|| format!("{who:?} is let in"));
                 }
                 let is_own = !matches!(noted, Noted::LaterLife { .. });
                 self.checks
-                    .require(is_own, || format!("P8: acceptor {me}: {noted:?}"));
+                    .require(is_own, || format!("P8: {who:?}: {noted:?}"));
             }
-            Node::Learner(me) => {
-                let Some(host) = &mut self.learners[usize::from(me)].host else {
-                    return;
-                };
-                let ignored = host.learner.on_packet(time, header, payload, &mut orders);
-                let is_sound = !matches!(ignored, Err(Ignored::TwoValues | Ignored::Contradiction));
-                self.checks.require(is_sound, || {
-                    format!("P2: learner {me}: {ignored:?}: {header:?}")
+            Happened::TwoValues(header) => {
+                let is_allowed = self.plan.settings.one_number;
+                self.checks.require(is_allowed, || {
+                    format!("P2: {who:?} is to vote for two values: {header:?}")
                 });
             }
-        }
-        self.carry_out(to, Some(from), orders);
-        if let Node::Learner(me) = to {
-            self.learn(me);
+            Happened::Ignored(why, header) => {
+                let is_sound = !matches!(why, Ignored::TwoValues | Ignored::Contradiction);
+                self.checks
+                    .require(is_sound, || format!("P2: {who:?}: {why:?}: {header:?}"));
+            }
+            Happened::Trimmed(_) => self.see("trimmed"),
+            Happened::NoSuchInstance(_) | Happened::CannotBegin(_) => {
+                self.checks
+                    .require(false, || format!("{who:?}: {happened:?}"));
+            }
         }
     }
 
-    fn turned(&mut self, me: u8, turn: Turn) {
+    fn turned(&mut self, who: Node, turn: Turn) {
         let what = match turn {
             Turn::Nothing => return,
             Turn::Asks { .. } => "round asked for",
@@ -499,36 +482,34 @@ impl World {
             Turn::SameNumber => "two of one number found",
         };
         self.see(what);
-        self.say(|| format!("coordinator {me}: {turn:?}"));
+        self.say(|| format!("{who:?}: {turn:?}"));
         let is_allowed = turn != Turn::SameNumber || self.plan.settings.one_number;
-        self.checks.require(is_allowed, || {
-            format!("P8: coordinator {me} finds its number taken")
-        });
+        self.checks
+            .require(is_allowed, || format!("P8: {who:?} finds its number taken"));
     }
 
     /// A learner gives on what is decided.
     fn learn(&mut self, me: u8) {
-        let time = self.time();
+        let (who, time) = (Node::Learner(me), self.time());
         loop {
-            let Some(host) = &mut self.learners[usize::from(me)].host else {
+            let Some(place) = &mut self.learners[usize::from(me)].host else {
                 return;
             };
-            let Some(learned) = host.learner.take() else {
+            let mut out = Out::default();
+            let Some((learned, settled)) = place.host.take(time, &mut out) else {
                 return;
             };
-            let expected = std::mem::replace(&mut host.given, learned.decided.instance) + 1;
+            let expected = std::mem::replace(&mut place.given, learned.decided.instance) + 1;
             self.checks
                 .require(learned.decided.instance == expected, || {
                     format!("P3: learner {me} gives on {learned:?}, not instance {expected}")
                 });
-            self.checks.on_learned(Node::Learner(me), &learned);
-            let mut orders = Orders::new();
-            let coordinator = host.learner.coordinator();
-            let settled = host
-                .proposer
-                .on_learned(time, &learned, coordinator, &mut orders);
+            self.checks.on_learned(who, &learned);
             for settled in settled {
-                let value = host.outstanding.remove(&settled.ticket).unwrap_or_default();
+                let value = place
+                    .outstanding
+                    .remove(&settled.ticket)
+                    .unwrap_or_default();
                 if settled.instance.is_none() {
                     self.unknown += 1;
                 }
@@ -544,38 +525,31 @@ impl World {
             };
             self.hash = mix(self.hash ^ learned.decided.instance);
             self.see(what);
-            self.carry_out(Node::Learner(me), None, orders);
+            self.post(who, out);
         }
     }
 
     fn tick(&mut self, node: Node, life: u32) {
-        let (time, mut orders) = (self.time(), Orders::new());
+        let (time, mut out) = (self.time(), Out::default());
         match node {
             Node::Coordinator(me) => {
-                let Some(host) = &mut self.coordinators[usize::from(me)].host else {
-                    return;
-                };
-                let registers = *host.engine.registers();
-                let turn = host.software.tick(time, &registers, &mut orders);
-                self.turned(me, turn);
+                if let Some(host) = &mut self.coordinators[usize::from(me)].host {
+                    host.tick(time, &mut out);
+                }
             }
             Node::Acceptor(me) => {
-                let Some(host) = &mut self.acceptors[usize::from(me)].host else {
-                    return;
-                };
-                host.software.tick(time, &mut orders);
+                if let Some(host) = &mut self.acceptors[usize::from(me)].host {
+                    host.tick(time, &mut out);
+                }
             }
             Node::Learner(me) => {
                 self.keep(me);
-                let Some(host) = &mut self.learners[usize::from(me)].host else {
-                    return;
-                };
-                host.learner.tick(time, &mut orders);
-                let coordinator = host.learner.coordinator();
-                host.proposer.tick(time, coordinator, &mut orders);
+                if let Some(place) = &mut self.learners[usize::from(me)].host {
+                    place.host.tick(time, &mut out);
+                }
             }
         }
-        self.carry_out(node, None, orders);
+        self.post(node, out);
         let next = self.now + TICK + self.random.below(TICK);
         self.queue.set(next, Event::Tick(node, life));
     }
@@ -583,10 +557,10 @@ impl World {
     /// An application keeps what it has, now and then; one that is behind takes another one's.
     fn keep(&mut self, me: u8) {
         let place = usize::from(me);
-        let Some(host) = &mut self.learners[place].host else {
+        let Some(it) = &mut self.learners[place].host else {
             return;
         };
-        if let Some(forgotten) = host.learner.is_behind() {
+        if let Some(forgotten) = it.host.learner().is_behind() {
             let is_allowed = self.declared_lost;
             self.checks.require(is_allowed, || {
                 format!("P9: learner {me} has not kept what is forgotten up to {forgotten}")
@@ -596,8 +570,8 @@ impl World {
                 return;
             };
             let values = Values::from_bytes(&best.values).expect("what was kept");
-            if host.learner.begin_behind(best.kept, values) {
-                host.given = best.kept;
+            if it.host.begin_behind(best.kept, values) {
+                it.given = best.kept;
                 self.checkpoints[place] = best;
                 self.see("behind another one's checkpoint");
             }
@@ -606,9 +580,9 @@ impl World {
         if self.keeps_nothing.contains(&me) || !self.random.permille(150) {
             return;
         }
-        let kept = host.learner.next() - 1;
-        let values = host.learner.values().to_bytes();
-        host.learner.keep(kept);
+        let kept = it.host.learner().next() - 1;
+        let values = it.host.learner().values().to_bytes();
+        it.host.keep(kept);
         self.checkpoints[place] = Checkpoint { kept, values };
     }
 
@@ -622,101 +596,20 @@ impl World {
         let pause = self.random.below(2 * settings.pause) + 1;
         let bytes = 8 + self.random.below(settings.value_bytes_max);
         let time = Duration::from_nanos(self.now);
-        let mut orders = Orders::new();
-        if let Some(host) = &mut self.learners[place].host {
+        let mut out = Out::default();
+        if let Some(it) = &mut self.learners[place].host {
             let mut value = self.next_number.to_be_bytes().to_vec();
             value.resize(usize::try_from(bytes).unwrap_or(8), 7);
-            let coordinator = host.learner.coordinator();
-            let taken = host.proposer.submit(time, &value, coordinator, &mut orders);
-            if let Ok(ticket) = taken {
+            if let Ok(ticket) = it.host.submit(time, &value, &mut out) {
                 self.checks.submitted(self.next_number, &value);
-                host.outstanding.insert(ticket, value);
+                it.outstanding.insert(ticket, value);
                 self.next_number += 1;
                 self.submitted[place] += 1;
             } else {
                 self.see("proposer's window full");
             }
         }
-        self.carry_out(Node::Learner(me), None, orders);
+        self.post(Node::Learner(me), out);
         self.queue.set(self.now + pause, Event::Submit(me));
-    }
-
-    fn carry_out(&mut self, node: Node, asked_by: Option<SocketAddr>, orders: Orders) {
-        for order in orders {
-            let mut out = Out::default();
-            if let (Order::Configure(_), Node::Acceptor(me)) = (&order, node) {
-                self.keep_lives(me);
-            }
-            let Some(engine) = self.engine(node) else {
-                return;
-            };
-            match order {
-                Order::Send {
-                    to,
-                    header,
-                    payload,
-                } => {
-                    for to in whom(to, node, asked_by, &self.plan) {
-                        if let Some(engine) = self.engine(node) {
-                            engine.send(to, header, &payload, &mut out);
-                        }
-                    }
-                }
-                Order::SwitchOn(registers) => {
-                    engine.switch_off();
-                    let is_on = engine.switch_on(&registers);
-                    self.checks.require(is_on.is_ok(), || {
-                        format!("{node:?}: {is_on:?}: {registers:?}")
-                    });
-                }
-                Order::SwitchOff => engine.switch_off(),
-                Order::Configure(configuration) => engine.configure(configuration),
-                Order::Trim(upto) => {
-                    let is_trimmed = engine.trim(upto);
-                    self.checks
-                        .require(is_trimmed, || format!("{node:?} cannot trim to {upto}"));
-                    self.see("trimmed");
-                }
-            }
-            self.post(node, out);
-        }
-    }
-
-    /// Which lives count is on disk before anything is said in that configuration.
-    fn keep_lives(&mut self, me: u8) {
-        if !self.plan.settings.is_durable {
-            return;
-        }
-        let Some(host) = &self.acceptors[usize::from(me)].host else {
-            return;
-        };
-        let lives =
-            (0..self.plan.settings.deployment.acceptors).map(|it| host.software.lives().of(it));
-        let record = PaxosRecord::Lives(lives.collect());
-        let last = self.disks[usize::from(me)]
-            .writing
-            .last()
-            .map_or(0, |(number, _)| *number);
-        self.write(Node::Acceptor(me), last, record);
-    }
-}
-
-/// Where an order's packet goes.
-fn whom(to: To, from: Node, asked_by: Option<SocketAddr>, plan: &Plan) -> Vec<SocketAddr> {
-    let deployment = plan.settings.deployment;
-    let coordinators = (0..deployment.coordinators).map(Node::Coordinator);
-    let coordinators = coordinators.filter(|node| *node != from).map(address);
-    match to {
-        To::Sender => asked_by.into_iter().collect(),
-        To::Acceptors => (0..deployment.acceptors)
-            .map(|me| address(Node::Acceptor(me)))
-            .collect(),
-        To::Acceptor(me) => vec![address(Node::Acceptor(me))],
-        To::Coordinators => coordinators.collect(),
-        To::Coordinator(_) if plan.settings.one_number => coordinators.collect(),
-        To::Coordinator(me) => vec![address(Node::Coordinator(me))],
-        To::Learners => (0..deployment.learners)
-            .map(|me| address(Node::Learner(me)))
-            .collect(),
     }
 }

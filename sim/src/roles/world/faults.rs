@@ -1,9 +1,9 @@
 //! What a fault does, and how it ends.
 use super::{Event, World};
 use crate::queue::SECOND;
-use crate::roles::nodes::AcceptorHost;
+use crate::roles::nodes::Out;
 use crate::roles::plan::{Node, What};
-use quorumwire_paxos::Orders;
+use quorumwire_paxos_hosts::AcceptorHost;
 
 impl World {
     /// Acceptors that count, for every instance.
@@ -116,11 +116,11 @@ impl World {
     /// The operator has found out that several coordinators have one number: only the first stays.
     pub(in crate::roles) fn mend_numbers(&mut self) {
         for me in 1..self.plan.settings.deployment.coordinators {
-            let mut orders = Orders::new();
+            let mut out = Out::default();
             if let Some(host) = &mut self.coordinators[usize::from(me)].host {
-                host.software.retire(&mut orders);
+                host.retire(&mut out);
             }
-            self.carry_out(Node::Coordinator(me), None, orders);
+            self.post(Node::Coordinator(me), out);
         }
         // What they have said before is no longer on its way then.
         self.run_until(self.now + SECOND);
@@ -128,39 +128,39 @@ impl World {
     }
 
     fn operator_takes_over(&mut self, me: u8) {
-        let (time, mut orders) = (self.time(), Orders::new());
+        let (time, mut out) = (self.time(), Out::default());
         if let Some(host) = &mut self.coordinators[usize::from(me)].host {
-            host.software.take_over(time, &mut orders);
+            host.take_over(time, &mut out);
             self.see("operator has another one take over");
         }
-        self.carry_out(Node::Coordinator(me), None, orders);
+        self.post(Node::Coordinator(me), out);
     }
 
     fn recover(&mut self, me: u8) {
-        let (time, mut orders) = (self.time(), Orders::new());
-        if let Some(host) = &mut self.learners[usize::from(me)].host {
-            let next = host.learner.next();
-            if host.learner.recover(time, next, b"", &mut orders) {
+        let (time, mut out) = (self.time(), Out::default());
+        if let Some(place) = &mut self.learners[usize::from(me)].host {
+            let next = place.host.learner().next();
+            if place.host.recover(time, next, b"", &mut out) {
                 self.see("recover asked for");
             }
         }
-        self.carry_out(Node::Learner(me), None, orders);
+        self.post(Node::Learner(me), out);
     }
 
     fn declare_lost(&mut self) {
         self.declared_lost = true;
         let upto = self.checkpoints.iter().map(|it| it.kept).max().unwrap_or(0);
         for me in 0..self.plan.settings.deployment.acceptors {
-            let mut orders = Orders::new();
+            let mut out = Out::default();
             if let Some(host) = &mut self.acceptors[usize::from(me)].host {
-                host.software.declare_lost(upto, &mut orders);
+                host.declare_lost(upto, &mut out);
             }
-            self.carry_out(Node::Acceptor(me), None, orders);
+            self.post(Node::Acceptor(me), out);
         }
     }
 }
 
 /// Whether it counts, for every instance.
 fn counts(host: &AcceptorHost) -> bool {
-    !host.software.is_newcomer() && host.engine.knows_all()
+    !host.software().is_newcomer() && host.engine().knows_all()
 }

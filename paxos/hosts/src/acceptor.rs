@@ -1,0 +1,231 @@
+//! An acceptor's host.
+use crate::place::{Addresses, Place};
+use crate::{Driver, Happened, Since};
+use quorumwire_fastpath::{Outbox, PaxosEngine};
+use quorumwire_interfaces::{PlaneError, PlaneKeys};
+use quorumwire_paxos::{Acceptor, Deployment, Lives, Noted, Orders};
+use quorumwire_wire::PaxosRecord;
+use quorumwire_wire::packet::{PacketReason, PaxosRegisters, PaxosRole, PaxosSlot};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Which acceptor, and how it goes about it.
+#[derive(Clone, Copy, Debug)]
+pub struct AcceptorOptions {
+    /// Of which deployment.
+    pub deployment: Deployment,
+    /// Which acceptor.
+    pub me: u8,
+    /// Votes and promises are durable before they are said; else it keeps nothing.
+    pub is_durable: bool,
+}
+
+/// An acceptor: its box, and the software beside it.
+pub struct AcceptorHost {
+    options: AcceptorOptions,
+    place: Place,
+    software: Acceptor,
+}
+
+impl AcceptorHost {
+    /// As the deployment begins: it has never promised anything.
+    ///
+    /// # Errors
+    /// The deployment cannot be.
+    pub fn first(
+        options: AcceptorOptions,
+        addresses: Arc<Addresses>,
+        own: SocketAddr,
+        keys: &PlaneKeys,
+    ) -> Result<Self, PlaneError> {
+        let deployment = &options.deployment;
+        let lives = Lives::first(deployment.acceptors);
+        let registers = PaxosRegisters {
+            group: deployment.group,
+            window: deployment.window,
+            role: PaxosRole::Acceptor as u8,
+            me: options.me,
+            held: u8::from(options.is_durable),
+            ..PaxosRegisters::default()
+        };
+        Self::member(options, addresses, own, keys, lives, registers)
+    }
+
+    /// One that has lost what it remembered, and begins this life. The number is above those of all its lives
+    /// before. It says nothing until it is let in.
+    ///
+    /// # Errors
+    /// The deployment cannot be.
+    pub fn newcomer(
+        options: AcceptorOptions,
+        addresses: Arc<Addresses>,
+        own: SocketAddr,
+        keys: &PlaneKeys,
+        life: u64,
+    ) -> Result<Self, PlaneError> {
+        let software = Acceptor::newcomer(options.deployment, options.me, life);
+        Self::off(options, addresses, own, keys, software)
+    }
+
+    /// With what it has kept, in the order in which it was kept. Nothing kept: as [`first`](Self::first).
+    ///
+    /// # Errors
+    /// The deployment cannot be, or is not the one of which these records are.
+    pub fn restored(
+        options: AcceptorOptions,
+        addresses: Arc<Addresses>,
+        own: SocketAddr,
+        keys: &PlaneKeys,
+        records: impl IntoIterator<Item = PaxosRecord>,
+    ) -> Result<Self, PlaneError> {
+        let mut lives = Lives::first(options.deployment.acceptors);
+        let mut registers = None;
+        let mut slots: BTreeMap<u64, (PaxosSlot, Vec<u8>)> = BTreeMap::new();
+        for record in records {
+            match record {
+                PaxosRecord::Lives(stored) => {
+                    lives = (0..)
+                        .zip(&stored)
+                        .fold(lives, |it, (acceptor, life)| it.with(acceptor, *life));
+                }
+                PaxosRecord::Registers(stored) => registers = Some(*stored),
+                PaxosRecord::Slot(stored, slot, value) => {
+                    let trimmed = stored.trimmed;
+                    registers = Some(*stored);
+                    slots.insert(slot.instance, (*slot, value));
+                    // As many as can be open, so that a long log takes no more memory than its end.
+                    while slots
+                        .first_key_value()
+                        .is_some_and(|(it, _)| *it <= trimmed)
+                    {
+                        slots.pop_first();
+                    }
+                }
+            }
+        }
+        let Some(registers) = registers else {
+            return Self::first(options, addresses, own, keys);
+        };
+        let trimmed = registers.trimmed;
+        let mut host = Self::member(options, addresses, own, keys, lives, registers)?;
+        for (slot, value) in slots.values().filter(|(it, _)| it.instance > trimmed) {
+            host.place.engine.put_back(slot, value);
+        }
+        Ok(host)
+    }
+
+    fn member(
+        options: AcceptorOptions,
+        addresses: Arc<Addresses>,
+        own: SocketAddr,
+        keys: &PlaneKeys,
+        lives: Lives,
+        registers: PaxosRegisters,
+    ) -> Result<Self, PlaneError> {
+        let registers = PaxosRegisters {
+            configuration: lives.number(),
+            ..registers
+        };
+        let software = Acceptor::member(options.deployment, options.me, lives, registers.trimmed);
+        let mut host = Self::off(options, addresses, own, keys, software)?;
+        host.place.engine.switch_on(&registers)?;
+        Ok(host)
+    }
+
+    fn off(
+        options: AcceptorOptions,
+        addresses: Arc<Addresses>,
+        own: SocketAddr,
+        keys: &PlaneKeys,
+        software: Acceptor,
+    ) -> Result<Self, PlaneError> {
+        let mut place = Place::new(&options.deployment, addresses, own)?;
+        place.engine.set_keys(keys);
+        let Addresses {
+            learners,
+            coordinators,
+            ..
+        } = place.addresses();
+        let destinations = learners.iter().chain(coordinators).copied().collect();
+        place.engine.set_destinations(destinations);
+        let software = if options.is_durable {
+            software.held()
+        } else {
+            software
+        };
+        Ok(Self {
+            options,
+            place,
+            software,
+        })
+    }
+
+    /// Its box.
+    #[must_use]
+    pub fn engine(&self) -> &PaxosEngine {
+        &self.place.engine
+    }
+
+    /// Its software.
+    #[must_use]
+    pub fn software(&self) -> &Acceptor {
+        &self.software
+    }
+
+    /// All that has to be kept for it to go on, in place of all that was kept before.
+    pub fn records(&self) -> impl Iterator<Item = PaxosRecord> {
+        std::iter::once(self.lives()).chain(self.place.engine.records())
+    }
+
+    fn lives(&self) -> PaxosRecord {
+        let acceptors = 0..self.options.deployment.acceptors;
+        PaxosRecord::Lives(acceptors.map(|it| self.software.lives().of(it)).collect())
+    }
+
+    /// Takes in a datagram.
+    pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], driver: &mut dyn Driver) {
+        let Some(handed) = self.place.receive(from, datagram, driver) else {
+            return;
+        };
+        if handed.reason == PacketReason::TwoValues {
+            driver.happened(Happened::TwoValues(handed.header));
+        }
+        let mut orders = Orders::new();
+        let registers = *self.place.engine.registers();
+        let (header, payload) = (&handed.header, &handed.payload);
+        let noted = self
+            .software
+            .on_packet(header, payload, &registers, &mut orders);
+        if noted != Noted::Nothing {
+            driver.happened(Happened::Noted(noted));
+        }
+        self.carry_out(orders, Some(handed.from), driver);
+    }
+
+    /// Everything up to this number is durable: says what waited for it.
+    pub fn durable(&mut self, upto: u64, out: &mut dyn Outbox) {
+        self.place.engine.durable(upto, out);
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Since, driver: &mut dyn Driver) {
+        let mut orders = Orders::new();
+        self.software.tick(now, &mut orders);
+        self.carry_out(orders, None, driver);
+    }
+
+    /// Instances up to this one are lost to learners that have not kept them: the operator says so, at each
+    /// acceptor.
+    pub fn declare_lost(&mut self, upto: u64, driver: &mut dyn Driver) {
+        let mut orders = Orders::new();
+        self.software.declare_lost(upto, &mut orders);
+        self.carry_out(orders, None, driver);
+    }
+
+    fn carry_out(&mut self, orders: Orders, asked_by: Option<SocketAddr>, driver: &mut dyn Driver) {
+        let lives = self.options.is_durable.then(|| self.lives());
+        self.place
+            .carry_out(orders, asked_by, lives.as_ref(), driver);
+    }
+}

@@ -1,0 +1,101 @@
+//! A coordinator's host.
+use crate::place::{Addresses, Place};
+use crate::{Driver, Happened, Since};
+use quorumwire_fastpath::PaxosEngine;
+use quorumwire_interfaces::{PlaneError, PlaneKeys};
+use quorumwire_paxos::{Coordinator, CoordinatorOptions, Orders, Turn};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A coordinator: its box, and the software beside it.
+pub struct CoordinatorHost {
+    place: Place,
+    software: Coordinator,
+}
+
+impl CoordinatorHost {
+    /// A backup, at this address. `seed` is for what is left to chance; no two lives have the same.
+    ///
+    /// # Errors
+    /// The deployment's window cannot be.
+    pub fn new(
+        options: CoordinatorOptions,
+        addresses: Arc<Addresses>,
+        own: SocketAddr,
+        keys: &PlaneKeys,
+        now: Since,
+        seed: u64,
+    ) -> Result<Self, PlaneError> {
+        let mut place = Place::new(&options.deployment, addresses, own)?;
+        place.engine.set_keys(keys);
+        let acceptors = place.addresses().acceptors.clone();
+        place.engine.set_destinations(acceptors);
+        let software = Coordinator::new(options, now, seed);
+        Ok(Self { place, software })
+    }
+
+    /// Its box.
+    #[must_use]
+    pub fn engine(&self) -> &PaxosEngine {
+        &self.place.engine
+    }
+
+    /// Its software.
+    #[must_use]
+    pub fn software(&self) -> &Coordinator {
+        &self.software
+    }
+
+    /// Takes in a datagram.
+    pub fn receive(
+        &mut self,
+        now: Since,
+        from: SocketAddr,
+        datagram: &[u8],
+        driver: &mut dyn Driver,
+    ) {
+        let Some(handed) = self.place.receive(from, datagram, driver) else {
+            return;
+        };
+        let mut orders = Orders::new();
+        let turn = self
+            .software
+            .on_packet(now, &handed.header, &handed.payload, &mut orders);
+        self.turned(turn, orders, Some(handed.from), driver);
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Since, driver: &mut dyn Driver) {
+        let mut orders = Orders::new();
+        let registers = *self.place.engine.registers();
+        let turn = self.software.tick(now, &registers, &mut orders);
+        self.turned(turn, orders, None, driver);
+    }
+
+    /// Takes over, whoever coordinates: the operator says so.
+    pub fn take_over(&mut self, now: Since, driver: &mut dyn Driver) {
+        let mut orders = Orders::new();
+        let turn = self.software.take_over(now, &mut orders);
+        self.turned(turn, orders, None, driver);
+    }
+
+    /// Leaves it to others, until it is told to take over: the operator says so.
+    pub fn retire(&mut self, driver: &mut dyn Driver) {
+        let mut orders = Orders::new();
+        self.software.retire(&mut orders);
+        self.turned(Turn::Nothing, orders, None, driver);
+    }
+
+    fn turned(
+        &mut self,
+        turn: Turn,
+        orders: Orders,
+        asked_by: Option<SocketAddr>,
+        driver: &mut dyn Driver,
+    ) {
+        if turn != Turn::Nothing {
+            driver.happened(Happened::Turned(turn));
+        }
+        self.place.carry_out(orders, asked_by, None, driver);
+    }
+}
