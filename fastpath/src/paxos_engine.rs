@@ -206,16 +206,14 @@ impl PaxosEngine {
         paxos_trim(&mut self.registers, upto)
     }
 
-    /// Whether an acceptor is a member for every instance: it has not lost its memory, or has voted since for
-    /// each that was open then, or all learners have those.
+    /// Whether an acceptor is a member for this instance: it has not lost its memory since it voted there, or
+    /// all learners have the instance.
     #[must_use]
-    pub fn knows_all(&self) -> bool {
+    pub fn is_member_for(&self, instance: u64) -> bool {
         let PaxosRegisters { trimmed, bound, .. } = self.registers;
-        let last = bound.min(trimmed.saturating_add(self.options.window.into()));
-        (trimmed..last).all(|before| {
-            let slot = &self.slots[self.place(before + 1)];
-            slot.instance == before + 1 && slot.vote_round > 0
-        })
+        let slot = &self.slots[self.place(instance)];
+        let has_voted = slot.instance == instance && slot.vote_round > 0;
+        has_voted || instance <= trimmed || instance > bound
     }
 
     /// All that has to be on disk for this box to go on: the registers, then each instance that is open.

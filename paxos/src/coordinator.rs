@@ -233,6 +233,9 @@ impl Coordinator {
             if self.coordinates() {
                 orders.push(Order::Trim(upto));
             }
+            if let Phase::TakesOver(it) | Phase::Coordinates(it) = &mut self.phase {
+                it.forget(upto, orders);
+            }
         }
     }
 
@@ -340,7 +343,7 @@ impl Coordinator {
                 return Turn::Nothing;
             }
             if let Phase::TakesOver(it) | Phase::Coordinates(it) = &mut self.phase {
-                it.leave(header.index, orders);
+                it.on_answer_for_one(header, payload, orders);
             }
             return Turn::Nothing;
         }

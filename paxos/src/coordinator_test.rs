@@ -169,7 +169,7 @@ fn what_was_voted_is_proposed_again_beside_the_box() {
         (2, 0),
         "a no-op"
     );
-    // Both are proposed again until they are decided.
+    // Both are proposed to all again until they are decided.
     let vote = |acceptor, instance| Header {
         kind: Kind::P2b as u8,
         commit_index: question.commit_index,
@@ -181,7 +181,7 @@ fn what_was_voted_is_proposed_again_beside_the_box() {
     coordinator.tick(at(6), &off(), &mut orders);
     let again: Vec<u64> = sent(&mut orders)
         .iter()
-        .filter(|(_, it)| it.kind == Kind::P2a as u8)
+        .filter(|(to, it)| (*to, it.kind) == (To::Acceptors, Kind::P2a as u8))
         .map(|(_, it)| it.index)
         .collect();
     assert_eq!(again, [2]);
@@ -306,6 +306,72 @@ fn an_acceptor_with_a_new_life_is_let_in_behind_what_the_others_have_voted() {
             .iter()
             .all(|(_, it)| it.kind != Kind::Admit as u8)
     );
+}
+
+/// Else a second loss stops an instance that two of three know. It is its own proposal: who was asked again
+/// in the same round might have it propose something else.
+#[test]
+fn who_is_let_in_gets_what_was_decided_before() {
+    let (mut coordinator, question) = asking(0);
+    on(&mut coordinator, &promise(&question, 0, 3));
+    on(&mut coordinator, &promise(&question, 1, 3));
+    let of = |acceptor, instance| Header {
+        index: instance,
+        previous_term: 0x80,
+        session: 5,
+        sequence: instance,
+        ..promise(&question, acceptor, 0)
+    };
+    let vote = |acceptor, instance| Header {
+        kind: Kind::P2b as u8,
+        commit_index: question.commit_index,
+        previous_term: question.term,
+        ..of(acceptor, instance)
+    };
+    for instance in 1..=3 {
+        for acceptor in 0..2 {
+            on(&mut coordinator, &of(acceptor, instance));
+        }
+        for acceptor in 0..2 {
+            on(&mut coordinator, &vote(acceptor, instance));
+        }
+    }
+    let proposed_at = |coordinator: &mut Coordinator, ms| {
+        let mut orders = Orders::new();
+        coordinator.tick(at(ms), &off(), &mut orders);
+        let sent = sent(&mut orders).into_iter();
+        sent.filter(|(_, it)| it.kind != Kind::Heartbeat as u8)
+            .map(|(to, it)| {
+                assert_eq!(it.kind, Kind::P2a as u8, "nobody is asked again");
+                assert_eq!((it.term, it.session, it.sequence), (0x100, 5, it.index));
+                (to, it.index)
+            })
+            .collect::<Vec<(To, u64)>>()
+    };
+    let newcomer = To::Acceptor(2);
+    assert_eq!(proposed_at(&mut coordinator, 6), [(newcomer, 1)]);
+    assert_eq!(proposed_at(&mut coordinator, 7), [], "not yet");
+    assert_eq!(
+        proposed_at(&mut coordinator, 12),
+        [(newcomer, 1)],
+        "it may be there by now"
+    );
+    on(&mut coordinator, &vote(2, 1));
+    assert_eq!(
+        proposed_at(&mut coordinator, 18),
+        [(newcomer, 2), (newcomer, 3)],
+        "it is"
+    );
+    on(&mut coordinator, &vote(2, 3));
+    assert_eq!(proposed_at(&mut coordinator, 24), [(newcomer, 2)]);
+    let checkpoint = |learner| Header {
+        index: 2,
+        sequence: 3,
+        ..DEPLOYMENT.header(Kind::Checkpoint, learner)
+    };
+    on(&mut coordinator, &checkpoint(0));
+    on(&mut coordinator, &checkpoint(1));
+    assert_eq!(proposed_at(&mut coordinator, 30), [], "nobody needs it");
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub enum Heard {
     Promised,
     /// A majority has promised: [`Recovery::proposal`] is there from now on.
     Majority,
-    /// A majority has voted for the proposal.
+    /// A majority has voted for the proposal, or one more acceptor has.
     Decided,
     /// Refused: this higher round was promised to somebody else. Only a recovery in a round above gets on.
     Refused {
@@ -64,6 +64,8 @@ pub struct Recovery {
     instance: u64,
     promised: Acceptors,
     voted: Acceptors,
+    /// Who has said that it will not vote: it has promised a higher round, for this instance.
+    refusing: Acceptors,
     /// In which round the value was voted for; 0: nobody has said so, it is the no-op.
     voted_in: u64,
     value: Value,
@@ -86,6 +88,7 @@ impl Recovery {
             instance,
             promised: Acceptors::default(),
             voted: Acceptors::default(),
+            refusing: Acceptors::default(),
             voted_in: 0,
             value: Value {
                 head: Header::default(),
@@ -153,6 +156,7 @@ impl Recovery {
         if header.previous_term != round || is_late {
             return Heard::Nothing;
         }
+        self.refusing.insert(header.sender);
         self.refused(header)
     }
 
@@ -191,6 +195,19 @@ impl Recovery {
         }
         Heard::Refused {
             promised: header.term,
+        }
+    }
+
+    /// Whether this acceptor might still vote for the proposal.
+    pub(crate) fn may_vote(&self, acceptor: u8) -> bool {
+        !self.voted.contains(acceptor) && !self.refusing.contains(acceptor)
+    }
+
+    /// Proposes to one acceptor, once a majority has promised. Nobody may be asked any more then: with other
+    /// promises it could be another value, in the same round.
+    pub(crate) fn propose_to(&self, acceptor: u8, orders: &mut Orders) {
+        if let Some((header, payload)) = self.proposal() {
+            send(orders, To::Acceptor(acceptor), header, payload);
         }
     }
 

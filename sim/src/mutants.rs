@@ -157,6 +157,7 @@ const PAXOS: &[&str] = &[
     "draws-the-same",
     "lets-in-any-life",
     "member-for-everything",
+    "newcomer-gets-no-proposal",
     "one-promise-suffices",
     "one-vote-decides",
     "proposes-regardless-of-votes",

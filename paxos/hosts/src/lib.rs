@@ -1,6 +1,6 @@
-//! A host of each Paxos role: its box, which does the common case by itself, and the software beside it, which
-//! does the rare ones. It joins the two, and has no socket, disk, clock or thread: whoever drives it has, the
-//! simulator as well as a program.
+//! A host of each Paxos role: its box, which does the common case by itself, and the software beside it,
+//! which does the rare ones. It joins the two, and has no socket, disk, clock or thread: whoever drives it
+//! has, the simulator as well as a program.
 mod acceptor;
 mod coordinator;
 mod learner;

@@ -9,7 +9,7 @@ use crate::recovery::{Asking, Heard, Recovery};
 use quorumwire_wire::packet::{Header, Kind};
 use std::collections::BTreeMap;
 
-/// Instances that are asked for at a time.
+/// Instances that are asked for at a time, and proposals that are sent again at a time.
 pub const ADOPTED_AT_ONCE: usize = 256;
 
 /// Behind what the box may be switched on.
@@ -43,6 +43,11 @@ pub(super) struct TakeOver {
     known: Option<Known>,
     /// Instances that are not decided yet, of those asked for.
     open: BTreeMap<u64, Recovery>,
+    /// Decided ones, not more than a window's, for which not all acceptors have voted yet. Who lost its
+    /// memory counts for one only when it has.
+    decided: BTreeMap<u64, Recovery>,
+    /// Who has answered something since the last try.
+    heard: Acceptors,
     /// Who was told the configuration since the last try: a newcomer answers each question, so that questions
     /// and answers would go back and forth for ever.
     told: Acceptors,
@@ -65,6 +70,8 @@ impl TakeOver {
             last: 0,
             known: None,
             open: BTreeMap::new(),
+            decided: BTreeMap::new(),
+            heard: Acceptors::default(),
             told: Acceptors::default(),
             next_try: now + options.retry,
         }
@@ -134,27 +141,62 @@ impl TakeOver {
         trimmed: u64,
         orders: &mut Orders,
     ) -> Option<Ready> {
+        self.heard.insert(header.sender);
         if header.kind == Kind::P1b as u8 && header.index == 0 {
             return self.promised(header, trimmed, orders);
         }
-        let recovery = self.open.get_mut(&header.index)?;
-        match recovery.on_answer(header, payload) {
-            Heard::Nothing | Heard::Promised => {}
-            Heard::Majority => {
-                recovery.send(orders);
-            }
-            Heard::Decided | Heard::Trimmed { .. } | Heard::Refused { .. } => {
-                self.leave(header.index, orders);
-            }
-        }
+        self.on_answer_for_one(header, payload, orders);
         None
     }
 
-    /// An instance is decided, or left to others.
-    pub(super) fn leave(&mut self, instance: u64, orders: &mut Orders) {
-        if self.open.remove(&instance).is_some() {
+    /// A promise, a vote or a refusal of one instance.
+    pub(super) fn on_answer_for_one(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        orders: &mut Orders,
+    ) {
+        let open = self.open.get_mut(&header.index);
+        let Some(recovery) = open.or_else(|| self.decided.get_mut(&header.index)) else {
+            return;
+        };
+        match recovery.on_answer(header, payload) {
+            Heard::Nothing | Heard::Promised => {}
+            Heard::Majority => recovery.send(orders),
+            Heard::Decided | Heard::Refused { .. } => self.settle(header.index, orders),
+            Heard::Trimmed { .. } => {
+                self.open.remove(&header.index);
+                self.decided.remove(&header.index);
+                self.ask_for_more(orders);
+            }
+        }
+    }
+
+    /// An instance is decided, or left to a learner that asks for it by itself, in a higher round. What was
+    /// proposed here may be voted for all the same.
+    fn settle(&mut self, instance: u64, orders: &mut Orders) {
+        if let Some(recovery) = self.open.remove(&instance) {
+            let is_proposed = recovery.proposal().is_some();
+            if is_proposed && !mutant("newcomer-gets-no-proposal") {
+                self.decided.insert(instance, recovery);
+            }
             self.ask_for_more(orders);
         }
+        let acceptors = 0..self.options.deployment.acceptors;
+        let may_vote = |recovery: &Recovery| acceptors.clone().any(|it| recovery.may_vote(it));
+        if self.decided.get(&instance).is_some_and(|it| !may_vote(it)) {
+            self.decided.remove(&instance);
+        }
+    }
+
+    /// Nobody needs the instances up to this one any more.
+    pub(super) fn forget(&mut self, upto: u64, orders: &mut Orders) {
+        self.open = self.open.split_off(&(upto + 1));
+        self.decided = self.decided.split_off(&(upto + 1));
+        if let Some(known) = &mut self.known {
+            known.next = known.next.max(upto + 1);
+        }
+        self.ask_for_more(orders);
     }
 
     fn promised(&mut self, header: &Header, trimmed: u64, orders: &mut Orders) -> Option<Ready> {
@@ -217,6 +259,22 @@ impl TakeOver {
         }
         for recovery in self.open.values() {
             recovery.send(orders);
+        }
+        self.propose_again(orders);
+    }
+
+    /// Proposes what is decided to those who have not voted for it: to whoever was heard since the last try.
+    /// Whether somebody else is there shows with one instance.
+    fn propose_again(&mut self, orders: &mut Orders) {
+        let heard = std::mem::take(&mut self.heard);
+        let mut left = ADOPTED_AT_ONCE;
+        for acceptor in 0..self.options.deployment.acceptors {
+            let at_once = if heard.contains(acceptor) { left } else { 1 };
+            let lacking = self.decided.values().filter(|it| it.may_vote(acceptor));
+            for recovery in lacking.take(at_once) {
+                recovery.propose_to(acceptor, orders);
+                left = left.saturating_sub(1);
+            }
         }
     }
 }

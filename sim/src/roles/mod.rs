@@ -11,6 +11,7 @@ pub use report::{OUTCOMES, Report};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::run::panic_text;
 use plan::Plan;
+use quorumwire_paxos_hosts::AcceptorHost;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use world::World;
@@ -65,29 +66,54 @@ impl World {
         if self.plan.settings.one_number {
             self.mend_numbers();
         }
-        let begun = self.now;
-        if self.members() < self.acceptors.len() / 2 + 1 {
+        if self.members(None) < self.acceptors.len() / 2 + 1 {
             // Nothing is decided any more, and nothing else than before.
             self.see("too many have forgotten");
-            self.run_until(begun + SECOND);
+            self.run_until(self.now + SECOND);
             return;
         }
-        while let Some(missing) = self.missing() {
-            let is_late = self.now - begun > WELL_WITHIN;
-            self.checks.require(!is_late, || {
-                format!(
-                    "P7: not well {} s after peace: {missing}",
-                    WELL_WITHIN / SECOND
-                )
-            });
-            if self.checks.violation.is_some() {
-                return;
-            }
-            self.run_until(self.now + 20 * MILLISECOND);
+        self.run_until_well("P10", Self::not_let_in);
+        self.keep_again();
+        self.run_until_well("P7", Self::missing);
+        if self.checks.violation.is_some() {
+            return;
         }
         let unknown = self.unknown;
         self.checks.all_delivered(unknown);
         self.see("all is well at the end");
+    }
+
+    /// Lives until nothing is missing any more, which must not take long.
+    fn run_until_well(&mut self, rule: &str, missing: impl Fn(&Self) -> Option<String>) {
+        let begun = self.now;
+        while let Some(missing) = missing(self).filter(|_| self.checks.violation.is_none()) {
+            let is_late = self.now - begun > WELL_WITHIN;
+            self.checks.require(!is_late, || {
+                format!(
+                    "{rule}: not well {} s after peace: {missing}",
+                    WELL_WITHIN / SECOND
+                )
+            });
+            self.run_until(self.now + 20 * MILLISECOND);
+        }
+    }
+
+    /// Which acceptor does not count yet, for some instance that nobody forgets.
+    fn not_let_in(&self) -> Option<String> {
+        let numbered = (0..).zip(&self.acceptors);
+        let mut hosts = numbered.filter_map(|(me, place)| Some((me, place.host.as_ref()?)));
+        let lacks = |host: &AcceptorHost| {
+            let registers = host.engine().registers();
+            let mut open = registers.trimmed + 1..=registers.bound;
+            open.find(|instance| !host.engine().is_member_for(*instance))
+        };
+        hosts.find_map(|(me, host): (u8, _)| {
+            if host.software().is_newcomer() {
+                return Some(format!("acceptor {me} is not let in"));
+            }
+            let instance = lacks(host)?;
+            Some(format!("acceptor {me} does not count for {instance}"))
+        })
     }
 
     /// What is not well yet.
@@ -102,8 +128,8 @@ impl World {
         if coordinating != 1 {
             return Some(format!("{coordinating} coordinate"));
         }
-        if self.members() < self.acceptors.len() {
-            return Some("not all acceptors are let in".to_owned());
+        if let Some(missing) = self.not_let_in() {
+            return Some(missing);
         }
         if !self.all_submitted() {
             return Some("not all is submitted".to_owned());

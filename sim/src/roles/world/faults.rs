@@ -6,13 +6,26 @@ use crate::roles::plan::{Node, What};
 use quorumwire_paxos_hosts::AcceptorHost;
 
 impl World {
-    /// Acceptors that count, for every instance.
-    pub(in crate::roles) fn members(&self) -> usize {
-        let hosts = self
-            .acceptors
-            .iter()
-            .filter_map(|place| place.host.as_ref());
-        hosts.filter(|host| counts(host)).count()
+    /// Acceptors that count for the instance for which the fewest do, without one of them. For what is not
+    /// begun yet all do that are let in.
+    pub(in crate::roles) fn members(&self, without: Option<u8>) -> usize {
+        let numbered = (0_u8..).zip(&self.acceptors);
+        let others = numbered.filter(|(me, _)| Some(*me) != without);
+        let hosts: Vec<&AcceptorHost> = others
+            .filter_map(|(_, place)| place.host.as_ref())
+            .filter(|host| !host.software().is_newcomer())
+            .collect();
+        let registers = || hosts.iter().map(|host| host.engine().registers());
+        let trimmed = registers().map(|it| it.trimmed).max().unwrap_or(0);
+        let bound = registers().map(|it| it.bound).max().unwrap_or(0);
+        let counts = |instance| {
+            let members = hosts
+                .iter()
+                .filter(|it| it.engine().is_member_for(instance));
+            members.count()
+        };
+        let fewest = (trimmed + 1..=bound).map(counts).min();
+        fewest.unwrap_or(hosts.len())
     }
 
     fn kill(&mut self, node: Node) -> bool {
@@ -22,8 +35,7 @@ impl World {
         let settings = &self.plan.settings;
         if let Node::Acceptor(me) = node {
             let place = usize::from(me);
-            let is_member = self.acceptors[place].host.as_ref().is_some_and(counts);
-            let left = self.members() - usize::from(is_member);
+            let left = self.members(Some(me));
             let majority = self.acceptors.len() / 2 + 1;
             if !settings.is_durable && left < majority && !settings.beyond_minority {
                 return false;
@@ -100,17 +112,22 @@ impl World {
         }
     }
 
-    /// Everything runs, hears and keeps again.
+    /// Everything runs and hears again. Nobody keeps anything yet, so nothing is forgotten.
     pub(in crate::roles) fn make_peace(&mut self) {
         self.cut.clear();
         self.parted.clear();
         self.lost = 0;
         self.slow_disk = 0;
-        self.keeps_nothing.clear();
         let deployment = self.plan.settings.deployment;
+        self.keeps_nothing = (0..deployment.learners).collect();
         (0..deployment.coordinators).for_each(|me| self.start(Node::Coordinator(me)));
         (0..deployment.acceptors).for_each(|me| self.start(Node::Acceptor(me)));
         (0..deployment.learners).for_each(|me| self.start(Node::Learner(me)));
+    }
+
+    /// Applications keep what they have.
+    pub(in crate::roles) fn keep_again(&mut self) {
+        self.keeps_nothing.clear();
     }
 
     /// The operator has found out that several coordinators have one number: only the first stays.
@@ -158,9 +175,4 @@ impl World {
             self.post(Node::Acceptor(me), out);
         }
     }
-}
-
-/// Whether it counts, for every instance.
-fn counts(host: &AcceptorHost) -> bool {
-    !host.software().is_newcomer() && host.engine().knows_all()
 }
