@@ -102,7 +102,7 @@ impl Acceptor {
     /// Instances up to this one are lost to learners that have not kept them: the operator says so, at each
     /// acceptor.
     pub fn declare_lost(&mut self, upto: u64, orders: &mut Orders) {
-        if let Some(upto) = self.checkpoints.trim_to(upto.min(INSTANCE_MAX)) {
+        if let Some(upto) = self.checkpoints.trim_to(upto) {
             orders.push(Order::Trim(upto));
         }
     }
@@ -119,7 +119,6 @@ impl Acceptor {
             return Noted::Nothing;
         }
         match Kind::from_byte(header.kind) {
-            Some(Kind::Checkpoint) if header.index > INSTANCE_MAX => Noted::Nothing,
             Some(Kind::Checkpoint) => {
                 if let Some(upto) = self.checkpoints.note(header.sender, header.index) {
                     orders.push(Order::Trim(upto));

@@ -1,4 +1,5 @@
 //! How far acceptors may forget: what all learners have kept (CAANS, section 3.1).
+use crate::deployment::INSTANCE_MAX;
 use crate::mutants::mutant;
 
 /// What each learner has said it has kept.
@@ -23,7 +24,7 @@ impl Checkpoints {
     /// news. A learner that says less than before came back with an older checkpoint; what is forgotten stays
     /// so.
     pub fn note(&mut self, learner: u8, kept: u64) -> Option<u64> {
-        *self.kept.get_mut(usize::from(learner))? = kept;
+        *self.kept.get_mut(usize::from(learner))? = Some(kept).filter(|it| *it <= INSTANCE_MAX)?;
         let of_all = if mutant("trims-what-some-have") {
             self.kept.iter().max()
         } else {
@@ -35,6 +36,7 @@ impl Checkpoints {
     /// Up to here values are lost to learners that have not kept them: the operator says so. As
     /// [`note`](Self::note).
     pub fn trim_to(&mut self, upto: u64) -> Option<u64> {
+        let upto = upto.min(INSTANCE_MAX);
         let is_news = upto > self.trimmed;
         self.trimmed = self.trimmed.max(upto);
         is_news.then_some(upto)
@@ -64,7 +66,10 @@ mod tests {
         assert_eq!(checkpoints.note(1, 3), None, "an older checkpoint");
         assert_eq!(checkpoints.note(1, 8), Some(8));
         assert_eq!(checkpoints.note(3, 99), None, "there is no such learner");
+        assert_eq!(checkpoints.note(1, u64::MAX), None, "nor such an instance");
+        assert_eq!(checkpoints.last(), Some((1, 8)));
         assert_eq!(checkpoints.trim_to(20), Some(20));
         assert_eq!(checkpoints.note(1, 12), None);
+        assert_eq!(checkpoints.trim_to(u64::MAX), Some(INSTANCE_MAX));
     }
 }

@@ -1,7 +1,7 @@
 //! The software beside a coordinator's box: takes over (CAANS, section 3.1) and watches. It asks for a round,
 //! adopts what was voted, and switches the box on behind that; the box gives instances by itself.
 use crate::checkpoints::Checkpoints;
-use crate::deployment::{Deployment, INSTANCE_MAX};
+use crate::deployment::Deployment;
 use crate::lives::Lives;
 use crate::mutants::mutant;
 use crate::orders::{Order, Orders, To, send};
@@ -92,6 +92,7 @@ pub struct Coordinator {
     trimmed: u64,
     /// The highest instance that a learner has had: a learner may have recovered one that no value was given.
     had: u64,
+    implausible: u64,
     next_heartbeat: Since,
     /// How often in a row its round was promised to another of its number.
     taken: u32,
@@ -110,6 +111,7 @@ impl Coordinator {
             checkpoints: Checkpoints::new(options.deployment.learners, 0),
             trimmed: 0,
             had: 0,
+            implausible: 0,
             next_heartbeat: now,
             taken: 0,
             options,
@@ -126,6 +128,20 @@ impl Coordinator {
     #[must_use]
     pub fn last_checkpoint(&self) -> Option<(u8, u64)> {
         self.checkpoints.last()
+    }
+
+    /// Numbers in packets that cannot be. They were not believed.
+    #[must_use]
+    pub fn implausible(&self) -> u64 {
+        self.implausible
+    }
+
+    /// Instances up to this one are lost to learners that have not kept them: the operator says so, at each
+    /// coordinator as at each acceptor.
+    pub fn declare_lost(&mut self, upto: u64, orders: &mut Orders) {
+        if let Some(upto) = self.checkpoints.trim_to(upto) {
+            self.forget(upto, orders);
+        }
     }
 
     /// Takes over, whoever coordinates: the operator says so.
@@ -198,12 +214,11 @@ impl Coordinator {
         }
         match Kind::from_byte(header.kind) {
             Some(Kind::Heartbeat) => self.on_heartbeat(now, header, orders),
-            Some(Kind::Checkpoint) if header.index > INSTANCE_MAX => Turn::Nothing,
             Some(Kind::Checkpoint) => {
-                self.had = self.had.max(header.sequence);
                 if let Some(upto) = self.checkpoints.note(header.sender, header.index) {
                     self.forget(upto, orders);
                 }
+                self.note_had(header.sequence);
                 Turn::Nothing
             }
             Some(Kind::P1b | Kind::P2b) if header.flags & FLAG_REFUSED != 0 => {
@@ -224,6 +239,19 @@ impl Coordinator {
                 | Kind::Admit,
             )
             | None => Turn::Nothing,
+        }
+    }
+
+    /// A learner has had everything up to here. More than a window of instances is never open. What is
+    /// forgotten only who coordinates knows; it hears of the rest soon, if it is so.
+    fn note_had(&mut self, upto: u64) {
+        if !self.coordinates() {
+            return;
+        }
+        if upto.saturating_sub(self.trimmed) > u64::from(self.options.deployment.window) {
+            self.implausible += 1;
+        } else {
+            self.had = self.had.max(upto);
         }
     }
 

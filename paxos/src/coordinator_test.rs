@@ -404,8 +404,19 @@ fn it_says_that_it_lives_and_trims() {
         ..checkpoint(1, 4)
     };
     on(&mut coordinator, &further);
+    let wild = Header {
+        sequence: 4 + 16 + 1,
+        ..further
+    };
+    on(&mut coordinator, &wild);
     coordinator.tick(at(20), &registers, &mut orders);
     assert_eq!(sent(&mut orders)[1].1.index, 11, "a learner has had more");
+    assert_eq!(coordinator.implausible(), 1);
+    coordinator.declare_lost(3, &mut orders);
+    assert_eq!(orders, [], "all have kept more");
+    coordinator.declare_lost(9, &mut orders);
+    assert_eq!(orders.pop(), Some(Order::Trim(9)));
+    assert_eq!(on(&mut coordinator, &checkpoint(1, 9)).1, [], "known");
     coordinator.retire(&mut orders);
     assert_eq!(orders, [Order::SwitchOff]);
 }

@@ -86,6 +86,14 @@ impl CoordinatorHost {
         self.turned(Turn::Nothing, orders, None, driver);
     }
 
+    /// Instances up to this one are lost to learners that have not kept them: the operator says so, at each
+    /// coordinator as at each acceptor.
+    pub fn declare_lost(&mut self, upto: u64, driver: &mut dyn Driver) {
+        let mut orders = Orders::new();
+        self.software.declare_lost(upto, &mut orders);
+        self.turned(Turn::Nothing, orders, None, driver);
+    }
+
     fn turned(
         &mut self,
         turn: Turn,
