@@ -6,16 +6,18 @@ use crate::recovery::{Asking, Heard, Recovery};
 use crate::round::{owner_of, round_above};
 use crate::values::{Fate, Values};
 use crate::votes::{Decided, Ignored, Votes};
-use quorumwire_wire::packet::{FLAG_REFUSED, Header, Kind};
+use quorumwire_wire::packet::{FLAG_REFUSED, Header, Kind, PAYLOAD_BYTES_MAX};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Instances that a learner asks for at a time.
+/// Instances that a learner asks for at a time by itself; as many again for its caller.
 pub const RECOVERING_MAX: usize = 32;
 /// Times that a question is sent; then another round is tried.
 const TRIES_MAX: u32 = 5;
+/// The longest wait before a higher round is tried doubles at most so often.
+const DOUBLINGS_MAX: u32 = 4;
 
 /// Time since some moment that the host knows.
 pub type Since = Duration;
@@ -44,11 +46,35 @@ pub struct Learned {
     pub fate: Fate,
 }
 
+/// Why an instance is not asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NotAsked {
+    /// It was given already.
+    Given,
+    /// It is beyond the window: this learner is not that far.
+    Beyond,
+    /// The no-op is longer than a packet takes.
+    TooLong {
+        /// Its bytes.
+        bytes: usize,
+        /// The most that are taken.
+        bytes_max: usize,
+    },
+    /// [`RECOVERING_MAX`] others are asked for, and not decided yet.
+    TooMany,
+    /// There are no higher rounds.
+    NoRoundLeft,
+}
+
 struct Try {
     recovery: Recovery,
     round: u64,
     sent: u32,
     next: Since,
+    /// Rounds in a row that were refused.
+    refusals: u32,
+    /// This one was.
+    is_refused: bool,
 }
 
 /// One learner.
@@ -69,6 +95,8 @@ pub struct Learner {
     /// Since when something is missing.
     missing_since: Option<Since>,
     recovering: BTreeMap<u64, Try>,
+    /// Instances that the caller wants, with its no-ops, until they are decided or forgotten.
+    wanted: BTreeMap<u64, Vec<u8>>,
     /// Forgotten up to here by acceptors, and not had.
     forgotten: u64,
     next_report: Since,
@@ -97,6 +125,7 @@ impl Learner {
             kept,
             missing_since: None,
             recovering: BTreeMap::new(),
+            wanted: BTreeMap::new(),
             forgotten: 0,
             next_report: Since::ZERO,
         }
@@ -152,7 +181,7 @@ impl Learner {
             Some(Kind::Heartbeat) => {
                 self.hear(header);
                 if header.term == self.round {
-                    self.given = self.given.max(header.index);
+                    return self.note_given(header.index);
                 }
                 Ok(())
             }
@@ -200,6 +229,18 @@ impl Learner {
         }
     }
 
+    /// A coordinator says that it has given this instance. More than a window of instances is never open: if
+    /// it is beyond, this learner lacks what others have forgotten, or it is not so. Asking for one instance
+    /// shows which.
+    fn note_given(&mut self, instance: u64) -> Result<(), Ignored> {
+        if self.votes.is_beyond(instance) {
+            self.given = self.given.max(self.votes.next());
+            return Err(Ignored::Beyond);
+        }
+        self.given = self.given.max(instance);
+        Ok(())
+    }
+
     fn answered(&mut self, now: Since, header: &Header, payload: &[u8], orders: &mut Orders) {
         let Some(tried) = self.recovering.get_mut(&header.index) else {
             return;
@@ -211,13 +252,21 @@ impl Learner {
                 tried.sent = 1;
                 tried.next = now + self.options.retry;
             }
-            // The next tick tries a round above.
+            // Who refuses has promised another learner's round, and that one is refused next. So one waits
+            // longer than the other before it tries a round above.
+            Heard::Refused { .. } if tried.is_refused => {}
             Heard::Refused { .. } => {
-                self.recovering.remove(&header.index);
+                let longest = self.options.retry * (1 << tried.refusals.min(DOUBLINGS_MAX));
+                let longest = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+                let wait = self.chance.next_u64() % longest.max(1);
+                tried.next = now + Duration::from_nanos(wait);
+                tried.is_refused = true;
+                tried.refusals += 1;
             }
             Heard::Trimmed { upto } => {
-                self.recovering.remove(&header.index);
                 self.forgotten = self.forgotten.max(upto);
+                self.recovering.remove(&header.index);
+                self.wanted.retain(|instance, _| *instance > upto);
             }
         }
     }
@@ -227,6 +276,7 @@ impl Learner {
         let decided = self.votes.take()?;
         self.missing_since = None;
         self.recovering.remove(&decided.instance);
+        self.wanted.remove(&decided.instance);
         let fate = self.values.take(&decided);
         Some(Learned { decided, fate })
     }
@@ -247,27 +297,54 @@ impl Learner {
         self.kept = checkpoint;
         self.missing_since = None;
         self.recovering.clear();
+        self.wanted.retain(|instance, _| *instance > checkpoint);
         true
     }
 
-    /// Asks for an instance at once, with a value of one's own where nothing was decided (`recover`). False:
-    /// this learner has had it, or is not that far.
+    /// Asks for an instance at once, with a value of one's own where nothing was decided (`recover`), and
+    /// again until it is decided, or all others have forgotten it (see [`is_behind`](Self::is_behind)).
+    ///
+    /// # Errors
+    /// Why it is not asked for.
     pub fn recover(
         &mut self,
         now: Since,
         instance: u64,
         no_op: &[u8],
         orders: &mut Orders,
-    ) -> bool {
-        let window = u64::from(self.options.deployment.window);
-        let is_open = instance >= self.votes.next() && instance - self.votes.next() < window;
-        is_open && self.begin(now, instance, no_op, orders)
+    ) -> Result<(), NotAsked> {
+        if instance < self.votes.next() {
+            return Err(NotAsked::Given);
+        }
+        if self.votes.is_beyond(instance) {
+            return Err(NotAsked::Beyond);
+        }
+        if no_op.len() > PAYLOAD_BYTES_MAX {
+            return Err(NotAsked::TooLong {
+                bytes: no_op.len(),
+                bytes_max: PAYLOAD_BYTES_MAX,
+            });
+        }
+        if self.votes.is_decided(instance) {
+            return Ok(()); // It is given once those before it are.
+        }
+        let is_asked_for = self.wanted.contains_key(&instance);
+        if !is_asked_for && self.wanted.len() >= RECOVERING_MAX {
+            return Err(NotAsked::TooMany);
+        }
+        if !is_asked_for && !self.begin(now, instance, no_op, orders) {
+            return Err(NotAsked::NoRoundLeft);
+        }
+        self.wanted.insert(instance, no_op.to_vec());
+        Ok(())
     }
 
+    /// Asks for an instance in a round above.
     fn begin(&mut self, now: Since, instance: u64, no_op: &[u8], orders: &mut Orders) -> bool {
         let owner = self.options.deployment.owner_of_learner(self.options.me);
-        let before = self.recovering.get(&instance).map_or(0, |it| it.round);
-        let Some(round) = round_above(before.max(self.highest_round), owner) else {
+        let before = self.recovering.get(&instance);
+        let (round, refusals) = before.map_or((0, 0), |it| (it.round, it.refusals));
+        let Some(round) = round_above(round.max(self.highest_round), owner) else {
             return false;
         };
         let asking = Asking {
@@ -277,12 +354,13 @@ impl Learner {
         };
         let recovery = Recovery::new(self.options.deployment, asking, instance, no_op);
         recovery.send(orders);
-        let next = now + self.options.retry;
         let tried = Try {
             recovery,
             round,
             sent: 1,
-            next,
+            next: now + self.options.retry,
+            refusals,
+            is_refused: false,
         };
         self.recovering.insert(instance, tried);
         true
@@ -294,34 +372,49 @@ impl Learner {
             self.next_report = now + self.options.report;
             self.report(orders);
         }
+        let votes = &self.votes;
+        self.wanted
+            .retain(|instance, _| !votes.is_decided(*instance));
+        let missing = self.missing(now);
+        let is_asked_for =
+            |instance: &u64| self.wanted.contains_key(instance) || missing.contains(instance);
+        self.recovering.retain(|instance, _| is_asked_for(instance));
+        for instance in missing {
+            self.ask(now, instance, &[], orders);
+        }
+        let wanted = std::mem::take(&mut self.wanted);
+        for (instance, no_op) in &wanted {
+            self.ask(now, *instance, no_op, orders);
+        }
+        self.wanted = wanted;
+    }
+
+    /// What it asks for by itself: what it has missed for a while, and what it has begun to ask for.
+    fn missing(&mut self, now: Since) -> Vec<u64> {
         let known = self.given.max(self.votes.highest());
         if self.votes.next() > known {
             self.missing_since = None;
-            self.recovering.clear();
-            return;
+            return Vec::new();
         }
         let since = *self.missing_since.get_or_insert(now);
-        if now.saturating_sub(since) < self.options.patience {
-            return;
-        }
-        let missing: Vec<u64> = self.votes.missing(known).take(RECOVERING_MAX).collect();
-        self.recovering
-            .retain(|instance, _| missing.contains(instance));
-        for instance in missing {
-            self.ask(now, instance, orders);
-        }
+        let is_patient = now.saturating_sub(since) < self.options.patience;
+        let missing = self.votes.missing(known).filter(|instance| {
+            let is_begun = self.recovering.contains_key(instance);
+            (is_begun || !is_patient) && !self.wanted.contains_key(instance)
+        });
+        missing.take(RECOVERING_MAX).collect()
     }
 
-    fn ask(&mut self, now: Since, instance: u64, orders: &mut Orders) {
+    fn ask(&mut self, now: Since, instance: u64, no_op: &[u8], orders: &mut Orders) {
         let Some(tried) = self.recovering.get_mut(&instance) else {
-            self.begin(now, instance, &[], orders);
+            self.begin(now, instance, no_op, orders);
             return;
         };
         if now < tried.next {
             return;
         }
-        if tried.sent >= TRIES_MAX {
-            self.begin(now, instance, &[], orders);
+        if tried.is_refused || tried.sent >= TRIES_MAX {
+            self.begin(now, instance, no_op, orders);
             return;
         }
         tried.sent += 1;

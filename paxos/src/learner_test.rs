@@ -15,6 +15,10 @@ fn at(ms: u64) -> Since {
 }
 
 fn learner() -> Learner {
+    learner_with(8)
+}
+
+fn learner_with(seed: u64) -> Learner {
     let options = LearnerOptions {
         deployment: DEPLOYMENT,
         me: 1,
@@ -22,7 +26,7 @@ fn learner() -> Learner {
         retry: at(5),
         report: at(100),
     };
-    Learner::new(options, 44, 0, Values::default(), 8)
+    Learner::new(options, 44, 0, Values::default(), seed)
 }
 
 fn vote(acceptor: u8, instance: u64) -> Header {
@@ -110,35 +114,178 @@ fn what_is_missing_is_asked_for_after_a_while_in_a_round_of_its_own() {
     assert_eq!(sent(&mut orders), [], "nothing is missing");
 }
 
+fn refused(question: &Header, acceptor: u8, promised: u64) -> Header {
+    Header {
+        flags: FLAG_REFUSED,
+        term: promised,
+        previous_term: question.term,
+        session: 0,
+        ..Header {
+            sender: acceptor,
+            kind: Kind::P1b as u8,
+            ..*question
+        }
+    }
+}
+
+/// Questions that were sent since, in the order of time.
+fn asked_until(learner: &mut Learner, ms: u64) -> Vec<(u64, Header)> {
+    let mut asked = Vec::new();
+    let mut orders = Orders::new();
+    for now in 0..=ms {
+        learner.tick(at(now), &mut orders);
+        let questions = sent(&mut orders).into_iter();
+        let questions = questions.filter(|it| it.kind == Kind::P1a as u8);
+        asked.extend(questions.map(|it| (now, it)));
+    }
+    asked
+}
+
 #[test]
 fn after_a_refusal_a_round_above_is_tried() {
     let (mut learner, mut orders) = (learner(), Orders::new());
-    assert!(learner.recover(at(0), 4, b"", &mut orders));
+    assert_eq!(learner.recover(at(0), 4, b"", &mut orders), Ok(()));
     let question = sent(&mut orders)[0];
-    let refused = Header {
-        flags: FLAG_REFUSED,
-        term: 0x700,
-        index: 4,
-        previous_term: question.term,
-        commit_index: 44,
-        ..DEPLOYMENT.header(Kind::P1b, 0)
-    };
     learner
-        .on_packet(at(1), &refused, b"", &mut orders)
+        .on_packet(at(0), &refused(&question, 0, 0x700), b"", &mut orders)
         .unwrap();
-    assert!(learner.recover(at(1), 4, b"", &mut orders));
-    assert_eq!(sent(&mut orders)[0].term, 0x703);
-    assert!(!learner.recover(at(1), 0, b"", &mut orders));
-    assert!(
-        !learner.recover(at(1), 17, b"", &mut orders),
-        "behind the window"
-    );
+    let asked = asked_until(&mut learner, 5);
+    assert_eq!((asked[0].1.term, asked[0].1.index), (0x703, 4));
+}
+
+/// Else two learners would refuse each other for ever.
+#[test]
+fn refused_learners_wait_for_different_times_and_longer_each_time() {
+    let mut waits = Vec::new();
+    let mut longest = 0;
+    for seed in 0..20 {
+        let (mut learner, mut orders) = (learner_with(seed), Orders::new());
+        learner.recover(at(0), 4, b"", &mut orders).unwrap();
+        let mut question = sent(&mut orders)[0];
+        let mut now = 0;
+        for time in 0..8 {
+            for acceptor in 0..3 {
+                let refused = refused(&question, acceptor, question.term + 0xff);
+                learner
+                    .on_packet(at(now), &refused, b"", &mut orders)
+                    .unwrap();
+            }
+            let begun = now;
+            let next = loop {
+                now += 1;
+                learner.tick(at(now), &mut orders);
+                let mut sent = sent(&mut orders).into_iter();
+                if let Some(next) = sent.find(|it| it.kind == Kind::P1a as u8) {
+                    break next;
+                }
+            };
+            assert!(next.term > question.term);
+            if time == 0 {
+                waits.push(now - begun);
+            }
+            longest = longest.max(now - begun);
+            question = next;
+        }
+    }
+    waits.sort_unstable();
+    waits.dedup();
+    assert!(waits.len() > 3, "{waits:?}");
+    assert!((40..=80).contains(&longest), "{longest} ms");
+}
+
+#[test]
+fn what_the_caller_asks_for_stays_asked_for_with_its_own_no_op() {
+    let (mut learner, mut orders) = (learner(), Orders::new());
+    learner.recover(at(0), 4, b"mine", &mut orders).unwrap();
+    let first = sent(&mut orders)[0];
+    let asked = asked_until(&mut learner, 40);
+    let (_, later) = asked.last().unwrap();
+    assert_eq!(later.index, 4);
+    assert!(later.term > first.term, "nobody has answered");
+    for acceptor in 0..2 {
+        let promise = Header {
+            kind: Kind::P1b as u8,
+            sender: acceptor,
+            commit_index: later.commit_index ^ later.session,
+            session: 0,
+            ..*later
+        };
+        learner
+            .on_packet(at(41), &promise, b"", &mut orders)
+            .unwrap();
+    }
+    let [Order::Send { payload, .. }] = &orders[..] else {
+        panic!("{orders:?}");
+    };
+    assert_eq!(payload, b"mine");
+    decide(&mut learner, 4, &mut orders);
+    sent(&mut orders);
+    learner.tick(at(49), &mut orders);
+    assert!(!learner.recovering.contains_key(&4), "it is decided");
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_refused_with_the_reason() {
+    let (mut learner, mut orders) = (learner(), Orders::new());
+    let mut recover = |instance, no_op: &[u8]| learner.recover(at(0), instance, no_op, &mut orders);
+    assert_eq!(recover(0, b""), Err(NotAsked::Given));
+    assert_eq!(recover(17, b""), Err(NotAsked::Beyond));
+    let too_long = NotAsked::TooLong {
+        bytes: PAYLOAD_BYTES_MAX + 1,
+        bytes_max: PAYLOAD_BYTES_MAX,
+    };
+    assert_eq!(recover(1, &[0; PAYLOAD_BYTES_MAX + 1]), Err(too_long));
+    assert_eq!(recover(1, &[0; PAYLOAD_BYTES_MAX]), Ok(()));
+    assert_eq!(recover(1, b"another"), Ok(()));
+}
+
+#[test]
+fn the_caller_cannot_ask_for_all_at_a_time() {
+    let options = LearnerOptions {
+        deployment: Deployment {
+            window: 128,
+            ..DEPLOYMENT
+        },
+        ..learner().options
+    };
+    let mut learner = Learner::new(options, 44, 0, Values::default(), 8);
+    let mut orders = Orders::new();
+    let mut recover = |instance| learner.recover(at(0), instance, b"", &mut orders);
+    let last = RECOVERING_MAX as u64;
+    assert!((1..=last).all(|instance| recover(instance).is_ok()));
+    assert_eq!(recover(last + 1), Err(NotAsked::TooMany));
+    assert_eq!(recover(last), Ok(()), "it is asked for already");
+}
+
+/// One packet of somebody who has the key, and what is asked for because of it.
+#[test]
+fn what_cannot_be_is_not_believed() {
+    let beat = Header {
+        term: ROUND,
+        index: 17,
+        commit_index: 55,
+        ..DEPLOYMENT.header(Kind::Heartbeat, 0)
+    };
+    for wild in [beat, vote(0, 17)] {
+        for index in [17, 1000, u64::MAX] {
+            let (mut learner, mut orders) = (learner(), Orders::new());
+            let wild = Header { index, ..wild };
+            let believed = learner.on_packet(at(0), &wild, b"", &mut orders);
+            assert_eq!(believed, Err(Ignored::Beyond));
+            let asked = asked_until(&mut learner, 20);
+            assert!(!asked.is_empty(), "whether the others have forgotten more");
+            assert!(asked.iter().all(|(_, it)| it.index == 1), "{asked:?}");
+            decide(&mut learner, 1, &mut orders);
+            learner.take().unwrap();
+            assert_eq!(asked_until(&mut learner, 40), []);
+        }
+    }
 }
 
 #[test]
 fn what_all_others_have_forgotten_takes_a_checkpoint() {
     let (mut learner, mut orders) = (learner(), Orders::new());
-    learner.recover(at(0), 4, b"", &mut orders);
+    learner.recover(at(0), 4, b"", &mut orders).unwrap();
     let question = sent(&mut orders)[0];
     let trimmed = Header {
         flags: FLAG_REFUSED,
@@ -222,5 +369,5 @@ fn a_clients_packet_raises_no_round() {
     };
     let refused = learner.on_packet(at(0), &submit, b"", &mut orders);
     assert_eq!(refused, Err(Ignored::NoVote));
-    assert!(learner.recover(at(0), 1, b"", &mut orders));
+    assert_eq!(learner.recover(at(0), 1, b"", &mut orders), Ok(()));
 }

@@ -26,7 +26,7 @@ pub use acceptor::{Acceptor, Noted};
 pub use checkpoints::Checkpoints;
 pub use coordinator::{ADOPTED_AT_ONCE, Coordinator, CoordinatorOptions, Turn};
 pub use deployment::{Deployment, Impossible};
-pub use learner::{Learned, Learner, LearnerOptions, RECOVERING_MAX, Since};
+pub use learner::{Learned, Learner, LearnerOptions, NotAsked, RECOVERING_MAX, Since};
 pub use lives::Lives;
 pub use orders::{Order, Orders, To};
 pub use proposer::{NotTaken, OUTSTANDING_MAX, Proposer, Settled, VALUE_BYTES_MAX};

@@ -1,7 +1,7 @@
 //! One instance, decided by asking (CAANS, section 3.1: `recover`): a new execution of the protocol in a
 //! round that is nobody else's. What was decided comes back; else a no-op is decided. A coordinator that
 //! takes over does the same, in its own round, with each instance that may have a vote.
-use crate::deployment::{Acceptors, Deployment, with_payload};
+use crate::deployment::{Acceptors, Deployment, INSTANCE_MAX, with_payload};
 use crate::mutants::mutant;
 use crate::orders::{Orders, To, send};
 use quorumwire_wire::packet::{FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind};
@@ -188,6 +188,9 @@ impl Recovery {
     }
 
     fn refused(&self, header: &Header) -> Heard {
+        if header.sequence > INSTANCE_MAX {
+            return Heard::Nothing;
+        }
         if header.sequence >= self.instance {
             return Heard::Trimmed {
                 upto: header.sequence,

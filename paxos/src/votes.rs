@@ -88,7 +88,8 @@ impl Votes {
         }
     }
 
-    /// The highest instance that somebody was seen to vote in.
+    /// The highest instance that somebody was seen to vote in. Of what is beyond the window it shows only
+    /// that there is something.
     #[must_use]
     pub fn highest(&self) -> u64 {
         self.highest
@@ -98,6 +99,18 @@ impl Votes {
     #[must_use]
     pub fn next(&self) -> u64 {
         self.next
+    }
+
+    /// Whether an instance is beyond the window.
+    pub(crate) fn is_beyond(&self, instance: u64) -> bool {
+        let ahead = instance.saturating_sub(self.next);
+        ahead >= u64::from(self.deployment.window)
+    }
+
+    /// Whether it is known what is decided in an instance that was not given yet.
+    pub(crate) fn is_decided(&self, instance: u64) -> bool {
+        let open = self.open.get(&instance);
+        open.is_some_and(|it| it.decided.is_some())
     }
 
     /// Counts a vote: a P2B whose tag is right.
@@ -112,11 +125,15 @@ impl Votes {
         if header.flags & FLAG_REFUSED != 0 {
             return Err(Ignored::Refused);
         }
-        self.highest = self.highest.max(header.index);
-        let ahead = header.index.checked_sub(self.next).ok_or(Ignored::Late)?;
-        if ahead >= u64::from(self.deployment.window) {
+        if header.index < self.next {
+            return Err(Ignored::Late);
+        }
+        if self.is_beyond(header.index) {
+            // As with a coordinator's sign of life: asking for one instance shows whether it is so.
+            self.highest = self.highest.max(self.next);
             return Err(Ignored::Beyond);
         }
+        self.highest = self.highest.max(header.index);
         let value = Decided {
             instance: header.index,
             session: header.session,
@@ -140,11 +157,7 @@ impl Votes {
     /// to have waited a while: votes may be on their way.
     pub fn missing(&self, upto: u64) -> impl Iterator<Item = u64> + '_ {
         let last = upto.min(self.next + u64::from(self.deployment.window) - 1);
-        let is_decided = |instance: &u64| {
-            let open = self.open.get(instance);
-            open.is_some_and(|it| it.decided.is_some())
-        };
-        (self.next..=last).filter(move |instance| !is_decided(instance))
+        (self.next..=last).filter(|instance| !self.is_decided(*instance))
     }
 
     /// Goes on behind a checkpoint of another learner. Nothing happens if this one is further.

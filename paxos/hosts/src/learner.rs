@@ -4,7 +4,7 @@ use crate::{Driver, Happened, Since};
 use quorumwire_fastpath::PaxosEngine;
 use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_paxos::{
-    Learned, Learner, LearnerOptions, NotTaken, Orders, Proposer, Settled, Values,
+    Learned, Learner, LearnerOptions, NotAsked, NotTaken, Orders, Proposer, Settled, Values,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -106,17 +106,20 @@ impl LearnerHost {
     }
 
     /// Asks for an instance (see [`Learner::recover`]).
+    ///
+    /// # Errors
+    /// Why it is not asked for.
     pub fn recover(
         &mut self,
         now: Since,
         instance: u64,
         no_op: &[u8],
         driver: &mut dyn Driver,
-    ) -> bool {
+    ) -> Result<(), NotAsked> {
         let mut orders = Orders::new();
-        let is_asked = self.learner.recover(now, instance, no_op, &mut orders);
+        let asked = self.learner.recover(now, instance, no_op, &mut orders);
         self.carry_out(orders, None, driver);
-        is_asked
+        asked
     }
 
     /// The application has kept everything up to here.

@@ -157,7 +157,7 @@ impl World {
         let (time, mut out) = (self.time(), Out::default());
         if let Some(place) = &mut self.learners[usize::from(me)].host {
             let next = place.host.learner().next();
-            if place.host.recover(time, next, b"", &mut out) {
+            if place.host.recover(time, next, b"", &mut out).is_ok() {
                 self.see("recover asked for");
             }
         }
@@ -167,12 +167,20 @@ impl World {
     fn declare_lost(&mut self) {
         self.declared_lost = true;
         let upto = self.checkpoints.iter().map(|it| it.kept).max().unwrap_or(0);
-        for me in 0..self.plan.settings.deployment.acceptors {
+        let deployment = self.plan.settings.deployment;
+        for me in 0..deployment.acceptors {
             let mut out = Out::default();
             if let Some(host) = &mut self.acceptors[usize::from(me)].host {
                 host.declare_lost(upto, &mut out);
             }
             self.post(Node::Acceptor(me), out);
+        }
+        for me in 0..deployment.coordinators {
+            let mut out = Out::default();
+            if let Some(host) = &mut self.coordinators[usize::from(me)].host {
+                host.declare_lost(upto, &mut out);
+            }
+            self.post(Node::Coordinator(me), out);
         }
     }
 }
