@@ -244,6 +244,7 @@ impl Driver for Host<'_> {
 
     fn note_applied(&mut self, index: Index, applied: &AppliedCommand<'_, Origin>, reply: &[u8]) {
         self.replies.extend_from_slice(reply);
+        self.world.judge_values(self.machine);
         self.note_command(index, applied);
     }
 
@@ -293,6 +294,9 @@ impl Driver for Host<'_> {
                 return self
                     .world
                     .served_is_answered(self.machine, number, said, reply);
+            }
+            Origin::Values(asker, sequence) => {
+                return (self.world).values_are_answered((asker, sequence), said, reply);
             }
             Origin::Plane(_) | Origin::Follower(_) => panic!("{origin:?} is not here"),
         };

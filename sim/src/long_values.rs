@@ -4,7 +4,7 @@ use crate::clients::SESSIONS_FROM;
 use crate::driver::operation_of;
 use crate::plan::Settings;
 use crate::random::{Random, mix};
-use crate::state::is_served;
+use crate::state::is_beside_the_store;
 use crate::world::World;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::VALUE_BYTES_MAX;
@@ -133,7 +133,7 @@ impl World {
             self.counts.see(seen);
         }
         let command: Vec<u8> = pieces.bytes.into_values().flatten().collect();
-        if is_served(&command) {
+        if is_beside_the_store(&command) {
             return;
         }
         let operation = operation_of(&command);

@@ -195,6 +195,8 @@ pub enum Origin {
     Follower(Follower),
     /// To the keeper of the served program, with the number that it gave.
     Served(u64),
+    /// To who asked for values or checkpoints, with the number of what it asked.
+    Values(u8, u64),
 }
 
 impl From<PlaneClient> for Origin {
@@ -215,7 +217,7 @@ impl Requester for Origin {
 
     fn answer_to(self) -> AnswerTo {
         match self {
-            Self::Operation(_) | Self::Served(_) => AnswerTo::Here,
+            Self::Operation(_) | Self::Served(_) | Self::Values(..) => AnswerTo::Here,
             Self::Plane(client) => AnswerTo::PlaneClient(client),
             Self::Follower(follower) => AnswerTo::Follower(follower),
         }
@@ -454,6 +456,7 @@ impl Machine {
         self.dies_after = None;
         self.promised_until = None;
         self.begin_served(settings, self.wall(time));
+        self.begin_values(settings);
         Start::Runs
     }
 

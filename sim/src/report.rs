@@ -10,6 +10,7 @@ use crate::run::Verdict;
 use crate::served;
 use crate::spelling;
 use crate::term_keys;
+use crate::values;
 use quorumwire_control::LeaveReason;
 use std::fmt::Write as _;
 
@@ -165,6 +166,7 @@ impl Report {
         let all = OUTCOMES.iter().copied().chain(spelled);
         let all = all.chain(outcomes::OUTCOMES).chain(long_values::OUTCOMES);
         let all = all.chain(term_keys::OUTCOMES).chain(served::OUTCOMES);
+        let all = all.chain(values::OUTCOMES);
         let all = all.chain(moments).chain(left);
         let unseen = all.filter(|name| !self.counts.seen.contains_key(name));
         let after = self.counts.never_left_after().into_iter();

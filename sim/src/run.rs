@@ -307,6 +307,9 @@ impl World {
         if process.group.applied < replica.last_index() {
             return Some(format!("{leader} has not applied {}", replica.last_index()));
         }
+        if let Some(different) = self.values_difference() {
+            return Some(different);
+        }
         let is_full = replica.membership().voters().count() >= VOTERS_MAX;
         for member in &replica.membership().members {
             let machine = &self.machines[usize::from(member.id.0)];

@@ -265,6 +265,7 @@ impl World {
         self.counts.see_many("waited for too long", late);
         self.give_up_pipes(machine);
         self.keep_served(machine);
+        self.keep_values(machine);
         self.carry_out_all(machine); // the next turn comes at once
         let limit = self.plan.settings.snapshot_log_bytes;
         let Some(process) = &mut self.machines[machine].process else {

@@ -18,6 +18,7 @@ use crate::random::{Random, mix};
 use crate::served::ServedWorld;
 use crate::sever::SeversWhenRead;
 use crate::term_keys::KeyJudge;
+use crate::values::ValuesWorld;
 use quorumwire_control::{Message, Peer};
 use quorumwire_group::GroupMessage;
 use quorumwire_interfaces::{Index, ReplicaId};
@@ -85,6 +86,8 @@ pub enum Event {
     Returns(usize),
     /// It has led again for a while, or does not.
     Returned(usize),
+    /// Learners of values, and who asks for these, act.
+    Values,
 }
 
 /// A fault that waits for its moment.
@@ -148,6 +151,8 @@ pub struct World {
     pub bursts: Vec<Vec<u32>>,
     /// The clients of a served program.
     pub served: ServedWorld,
+    /// Values for learners, and these.
+    pub values: ValuesWorld,
     /// What was reached.
     pub counts: Counts,
     /// Faults that wait for their moment.
@@ -221,6 +226,7 @@ impl World {
             long_commands: Begun::default(),
             bursts: Vec::new(),
             served: ServedWorld::default(),
+            values: ValuesWorld::default(),
             counts: Counts::default(),
             armed: Vec::new(),
             cuts: Vec::new(),
@@ -257,6 +263,7 @@ impl World {
             self.queue.set(at, Event::Client(number));
         }
         self.begin_plane_clients();
+        self.begin_values();
         for (number, fault) in self.plan.faults.iter().enumerate() {
             let number = u16::try_from(number).unwrap_or(u16::MAX);
             self.queue.set(fault.at, Event::Fault(number));
@@ -331,6 +338,7 @@ impl World {
             Event::Burst(machine, burst, requests) => self.burst(machine, burst, requests),
             Event::Returns(machine) => self.leadership_comes_back(machine),
             Event::Returned(machine) => self.leadership_came_back(machine),
+            Event::Values => self.values_go_on(),
         }
     }
 
@@ -644,5 +652,6 @@ fn number_of(event: Event) -> (u64, u64) {
         Event::Pipe(machine, run, burst) => (24, pair(machine, run) ^ u64::from(burst) << 16),
         Event::Returns(machine) => (22, pair(machine, 0)),
         Event::Returned(machine) => (23, pair(machine, 0)),
+        Event::Values => (25, 0),
     }
 }

@@ -13,9 +13,11 @@ mod command;
 mod counters;
 mod kept;
 mod limits;
+mod mutants;
 mod query;
 mod snapshot;
 mod state;
+mod subscription;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +30,7 @@ pub use limits::{
 };
 pub use query::{Query, QueryAnswer, Recovered, Status};
 pub use state::{Next, Values};
+pub use subscription::{Given, Subscription};
 
 /// A learner's number.
 pub type Learner = u16;

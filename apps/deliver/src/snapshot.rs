@@ -7,6 +7,7 @@
 //! ```
 use crate::kept::Kept;
 use crate::limits::{KEPT_BYTES_MAX, KEPT_BYTES_MIN, LEARNERS_MAX, VALUE_BYTES_MAX};
+use crate::mutants::mutant;
 use crate::state::State;
 use quorumwire_interfaces::Frozen;
 use std::collections::BTreeMap;
@@ -82,7 +83,8 @@ pub fn read(reader: &mut dyn Read) -> io::Result<State> {
         {
             return Err(bad("learners out of order"));
         }
-        learners.insert(learner, checkpoint);
+        let is_forgotten = mutant("snapshot-without-checkpoints");
+        learners.insert(learner, if is_forgotten { trimmed } else { checkpoint });
     }
     if learners.values().min().is_some_and(|it| *it != trimmed) {
         return Err(bad("values that every learner has checkpointed"));

@@ -3,6 +3,7 @@ use crate::command::{Answer, Command, Refusal};
 use crate::counters::ValueCounters;
 use crate::kept::{Discarded, Kept, free_some};
 use crate::limits::{KEPT_BYTES_UNCONFIGURED, VALUE_BYTES_MAX};
+use crate::mutants::mutant;
 use crate::query::{Query, QueryAnswer, Recovered, Status};
 use crate::snapshot::{self, FrozenValues};
 use crate::{Instance, Learner};
@@ -83,7 +84,7 @@ impl Values {
     #[must_use]
     pub fn next(&self, from: Instance) -> Next<'_> {
         let trimmed = self.state.kept.trimmed();
-        if from <= trimmed {
+        if from <= trimmed && !mutant("trimmed-not-said") {
             return Next::Trimmed(trimmed);
         }
         let found = self.state.kept.at_or_behind(from);
@@ -157,7 +158,13 @@ impl Values {
         if let Err(refusal) = done {
             return Answer::Refused(refusal);
         }
-        if let Some((_, upto)) = self.state.furthest_behind() {
+        let unneeded = match self.state.furthest_behind() {
+            Some(_) if mutant("one-checkpoint-suffices") => {
+                self.state.learners.values().max().copied()
+            }
+            behind => behind.map(|(_, upto)| upto),
+        };
+        if let Some(upto) = unneeded {
             self.trim(upto);
         }
         Answer::Trimmed(self.state.kept.trimmed())
@@ -188,17 +195,21 @@ impl Values {
         let state = &mut self.state;
         let before = state.learners.get_mut(&learner);
         let before = before.ok_or(Refusal::UnknownLearner(learner))?;
-        if upto > state.last {
+        if upto > state.last && !mutant("checkpoint-of-what-is-not-decided") {
             return Err(Refusal::NotDecided { last: state.last });
         }
-        *before = (*before).max(upto);
+        *before = if mutant("checkpoint-goes-back") {
+            upto
+        } else {
+            (*before).max(upto)
+        };
         self.counters.checkpoints += 1;
         Ok(())
     }
 
     fn declare_lost(&mut self, upto: Instance) -> Result<(), Refusal> {
         let last = self.state.last;
-        if upto > last {
+        if upto > last && !mutant("lost-though-not-decided") {
             return Err(Refusal::NotDecided { last });
         }
         for checkpoint in self.state.learners.values_mut() {
@@ -222,7 +233,12 @@ impl State {
     fn configure(&mut self, learners: &[Learner], kept_bytes_max: u64) {
         let checkpoint_of = |it: &Learner| {
             let before = self.learners.get(it).copied();
-            (*it, before.unwrap_or(self.kept.trimmed()))
+            let begins = if mutant("new-learner-needs-what-is-trimmed") {
+                0
+            } else {
+                self.kept.trimmed()
+            };
+            (*it, before.unwrap_or(begins))
         };
         self.learners = learners.iter().map(checkpoint_of).collect();
         self.kept_bytes_max = kept_bytes_max;

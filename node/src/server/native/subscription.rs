@@ -9,7 +9,7 @@ use super::super::fronts::Front;
 use super::super::fronts::native::{CloseReason, Subscription, put, put_refused};
 use super::super::service::Service;
 use super::{hello, state};
-use quorumwire_deliver::Next;
+use quorumwire_deliver::{Given, OVERHEAD_BYTES};
 use quorumwire_interfaces::Reason;
 use quorumwire_wire::CLIENT_PROTOCOL_SUBSCRIPTIONS;
 use quorumwire_wire::client::{self, from_server};
@@ -45,9 +45,7 @@ pub fn take<S: Service>(
     client.counters.subscriptions += 1;
     client.subscription = Some(Subscription {
         request: client.request,
-        next: asked.from,
-        credit: i64::try_from(asked.credit_bytes).unwrap_or(i64::MAX),
-        is_told: false,
+        values: quorumwire_deliver::Subscription::new(asked.from, asked.credit_bytes),
     });
     core.subscribers.add(connection.id);
 }
@@ -55,8 +53,7 @@ pub fn take<S: Service>(
 /// More may be on its way. One that comes after the subscription has ended is late.
 pub fn take_credit(connection: &mut Connection, credit: client::Credit) {
     if let Some(subscription) = &mut state(connection).subscription {
-        let bytes = i64::try_from(credit.bytes).unwrap_or(i64::MAX);
-        subscription.credit = subscription.credit.saturating_add(bytes);
+        subscription.values.add_credit(credit.bytes);
     }
 }
 
@@ -74,39 +71,32 @@ pub fn give<S: Service>(admission: &Admission, core: &mut Core<S>, connection: &
     let before = connection.output.len();
     loop {
         let has_room = waiting + (connection.output.len() - before) < OUTPUT_BYTES_MAX;
-        let Some(next) = S::next_value(core, subscription.next) else {
+        let has_room = has_room && admission.has_share(core.work_done());
+        let Some(next) = S::next_value(core, subscription.values.next()) else {
             return;
         };
-        match next {
-            Next::Value(..) if subscription.credit <= 0 => return,
-            Next::Value(..) if !has_room || !admission.has_share(core.work_done()) => {
+        let request = subscription.request;
+        match subscription.values.give(next, has_room) {
+            Given::Nothing => return,
+            Given::NoRoom => {
                 connection.cut = true; // goes on when there is room again, or in a later turn
                 return;
             }
-            Next::Value(instance, value) => {
+            Given::Value(instance, value) => {
                 let body = from_server::Body::Value(client::Value { instance });
-                put(&mut connection.output, subscription.request, body, value);
-                let bytes = value.len() as u64;
-                let counts = i64::try_from(bytes + VALUE_OVERHEAD_BYTES).unwrap_or(i64::MAX);
-                subscription.credit = subscription.credit.saturating_sub(counts);
-                subscription.next = instance + 1;
-                subscription.is_told = true;
+                put(&mut connection.output, request, body, value);
                 client.counters.values += 1;
-                client.counters.value_bytes += bytes;
+                client.counters.value_bytes += value.len() as u64;
                 core.add_work(value.len() + VALUE_WORK);
             }
-            Next::None(last) => {
-                if !subscription.is_told || last >= subscription.next {
-                    let body = from_server::Body::Upto(client::Upto { instance: last });
-                    put(&mut connection.output, subscription.request, body, b"");
-                    subscription.next = subscription.next.max(last + 1);
-                    subscription.is_told = true;
-                }
+            Given::Upto(instance) => {
+                let body = from_server::Body::Upto(client::Upto { instance });
+                put(&mut connection.output, request, body, b"");
                 return;
             }
-            Next::Trimmed(upto) => {
+            Given::Trimmed(upto) => {
                 let body = from_server::Body::Trimmed(client::Trimmed { upto });
-                put(&mut connection.output, subscription.request, body, b"");
+                put(&mut connection.output, request, body, b"");
                 client.counters.subscriptions_trimmed += 1;
                 client.subscription = None;
                 core.subscribers.remove(id);
@@ -115,6 +105,8 @@ pub fn give<S: Service>(admission: &Admission, core: &mut Core<S>, connection: &
         }
     }
 }
+
+const _: () = assert!(VALUE_OVERHEAD_BYTES == OVERHEAD_BYTES); // what the protocol counts, and what is kept
 
 /// What giving a value is in work, beside its bytes.
 const VALUE_WORK: usize = 128;

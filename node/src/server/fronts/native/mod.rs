@@ -35,12 +35,8 @@ pub struct NativeClient {
 pub struct Subscription {
     /// The number of its request.
     pub request: u64,
-    /// It has been given all before this instance.
-    pub next: u64,
-    /// Bytes that may still be on their way; less than 0 after a value that is longer.
-    pub credit: i64,
-    /// It has heard something.
-    pub is_told: bool,
+    /// What it hears next.
+    pub values: quorumwire_deliver::Subscription,
 }
 
 impl NativeClient {
