@@ -241,6 +241,7 @@ fn answer(header: &Header, vote: &Header, message: &Message, configuration: Live
             to: *from,
             round: round(header.term),
             configuration,
+            drawn: small(header.commit_index ^ u64::from(configuration.number())),
             bound: small(header.previous_term),
             highest: small(header.sequence),
             vote: (vote.previous_term > 0)

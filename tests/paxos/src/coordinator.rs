@@ -2,7 +2,9 @@
 use crate::acceptor;
 use crate::model::Deployment;
 use crate::rule::Rule;
-use crate::state::{ACCEPTORS, INSTANCE, Lives, MAJORITY, Message, Phase, Round, State};
+use crate::state::{
+    ACCEPTORS, Coordinator, INSTANCE, Lives, MAJORITY, Message, Phase, Round, State,
+};
 
 /// What an acceptor has said about a round.
 #[derive(Clone, Copy)]
@@ -24,9 +26,9 @@ impl Deployment {
         (state.coordinators[usize::from(me)].count, self.owner(me))
     }
 
-    fn drawn(&self, me: u8, round: Round) -> u8 {
+    fn drawn(&self, state: &State, me: u8) -> u8 {
         if self.holds(Rule::DrawsAnew) {
-            10 * (me + 1) + round.0
+            own(state, me)
         } else {
             1
         }
@@ -54,7 +56,7 @@ impl Deployment {
         state.sent.insert(Message::Ask {
             from: me,
             round,
-            drawn: self.drawn(me, round),
+            drawn: self.drawn(state, me),
             configuration: state.coordinators[usize::from(me)].configuration,
         })
     }
@@ -63,16 +65,22 @@ impl Deployment {
     fn promised(&self, state: &State, me: u8) -> Vec<Said> {
         let mine = self.round_of(state, me);
         let current = state.coordinators[usize::from(me)].configuration;
+        let mine_drawn = self.drawn(state, me);
         let said = state.sent.iter().filter_map(|message| match message {
             Message::Promise {
                 from,
                 to,
                 round,
                 configuration,
+                drawn,
                 bound,
                 highest,
                 vote,
-            } if *to == me && *round == mine && self.is_valid(*configuration, current) => {
+            } if *to == me
+                && *round == mine
+                && (*drawn == mine_drawn || !self.holds(Rule::PromiseNamesQuestion))
+                && self.is_valid(*configuration, current) =>
+            {
                 Some(Said {
                     from: *from,
                     bound: *bound,
@@ -122,7 +130,7 @@ impl Deployment {
             votes.min()
         };
         let round = self.round_of(state, me);
-        let own = 10 * (me + 1) + round.0;
+        let own = own(state, me);
         state.sent.insert(Message::Propose {
             round,
             configuration: coordinator.configuration,
@@ -146,7 +154,7 @@ impl Deployment {
             state.sent.insert(Message::Propose {
                 round,
                 configuration,
-                value: 100 + me,
+                value: 200 + me,
             });
         }
         true
@@ -191,6 +199,29 @@ impl Deployment {
         state.let_in = Some((newcomer, bound));
         true
     }
+}
+
+/// What nobody else draws for a round; as a value, what nobody else proposes in it.
+fn own(state: &State, me: u8) -> u8 {
+    let Coordinator { count, life, .. } = state.coordinators[usize::from(me)];
+    50 * life + 10 * (me + 1) + count
+}
+
+/// A coordinator stops, and another one with its number begins, which knows of none of its rounds.
+pub(crate) fn restart(state: &mut State, me: u8) -> bool {
+    let coordinator = &mut state.coordinators[usize::from(me)];
+    if state.restarts_left == 0 || coordinator.count == 0 {
+        return false;
+    }
+    state.restarts_left -= 1;
+    *coordinator = Coordinator {
+        phase: Phase::Backup,
+        count: 0,
+        life: coordinator.life + 1,
+        configuration: Lives::default(),
+        newcomer: None,
+    };
+    true
 }
 
 /// The latest lives that anybody ever asked with. Who knows only earlier ones is answered nothing.

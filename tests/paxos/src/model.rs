@@ -1,6 +1,6 @@
 //! The model as the checker sees it: which actions there are in a state, and what comes of them.
 use crate::acceptor;
-use crate::coordinator::quorums;
+use crate::coordinator::{self, quorums};
 use crate::rule::Rule;
 use crate::state::{ACCEPTORS, COORDINATORS, Coordinator, Lives, Message, Phase, State};
 use quorumwire_search::{Variant, Varied};
@@ -26,6 +26,8 @@ pub struct Bounds {
     pub rounds_max: u8,
     /// The most crashes or lost memories, of all acceptors together.
     pub losses_max: u8,
+    /// The most times that a coordinator forgets how many rounds it has asked for, of all together.
+    pub restarts_max: u8,
 }
 
 /// The model.
@@ -52,6 +54,8 @@ pub enum Action {
     Propose(u8, u8),
     /// It stops.
     BeginAnew(u8),
+    /// It stops, and forgets which rounds it has asked for.
+    Restart(u8),
     /// It lets its newcomer in, on the strength of a quorum.
     LetIn(u8, u8),
     /// An acceptor takes in a message.
@@ -93,6 +97,7 @@ impl Deployment {
             Action::AskFor(me, newcomer) => self.ask(&mut state, me, Some(newcomer)),
             Action::Propose(me, quorum) => self.propose(&mut state, me, quorum),
             Action::BeginAnew(me) => self.begin_anew(&mut state, me),
+            Action::Restart(me) => coordinator::restart(&mut state, me),
             Action::LetIn(me, quorum) => self.let_in(&mut state, me, quorum),
             Action::Receive(me, message) => self.receive(&mut state, me, &message),
             Action::Persist(me) => self.persist(&mut state, me),
@@ -126,6 +131,7 @@ impl Model for Deployment {
         let coordinator = Coordinator {
             phase: Phase::Backup,
             count: 0,
+            life: 0,
             configuration: Lives::default(),
             newcomer: None,
         };
@@ -134,6 +140,7 @@ impl Model for Deployment {
             coordinators: vec![coordinator; usize::from(COORDINATORS)],
             sent: BTreeSet::new(),
             losses: 0,
+            restarts_left: self.bounds.restarts_max,
             let_in: None,
         };
         let step = |state: &State, action| self.step(state, action);
@@ -145,6 +152,7 @@ impl Model for Deployment {
             actions.push(Action::Ask(me));
             actions.extend((0..ACCEPTORS).map(|newcomer| Action::AskFor(me, newcomer)));
             actions.push(Action::BeginAnew(me));
+            actions.push(Action::Restart(me));
             for quorum in quorums() {
                 actions.push(Action::Propose(me, quorum));
                 actions.push(Action::LetIn(me, quorum));

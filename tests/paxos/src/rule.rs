@@ -9,6 +9,9 @@ pub enum Rule {
     AdoptsHighestVote,
     /// A coordinator draws a new number for each round, also where another one has its own number.
     DrawsAnew,
+    /// A promise names the question that it answers by what was drawn for it. It counts for no other one,
+    /// such as one for the same round by whoever had forgotten that it had asked.
+    PromiseNamesQuestion,
     /// A coordinator that begins anew asks for a new round.
     AsksAnew,
     /// Votes decide when they are of one round.
@@ -31,10 +34,11 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::MajorityPromises,
         Self::AdoptsHighestVote,
         Self::DrawsAnew,
+        Self::PromiseNamesQuestion,
         Self::AsksAnew,
         Self::OneRoundDecides,
         Self::VoteIsDurable,

@@ -45,9 +45,13 @@ impl State {
         }
     }
 
-    /// Whether a coordinator still does something about promises of this round.
+    /// Whether a coordinator still does something about promises of this round. Who has forgotten its rounds,
+    /// or will, may ask for them again.
     fn is_awaited(&self, coordinator: u8, count: u8) -> bool {
         let coordinator = &self.coordinators[usize::from(coordinator)];
+        if self.restarts_left > 0 || count > coordinator.count {
+            return true;
+        }
         let lets_in = coordinator
             .newcomer
             .is_some_and(|(it, _)| self.acceptors[usize::from(it)].forgotten);
@@ -90,6 +94,7 @@ impl State {
             coordinators,
             sent: self.sent.iter().map(|it| it.renamed(names)).collect(),
             losses: self.losses,
+            restarts_left: self.restarts_left,
             let_in: self.let_in.map(|(newcomer, bound)| (new(newcomer), bound)),
         }
     }

@@ -68,6 +68,8 @@ pub enum Message {
         round: Round,
         /// In which configuration.
         configuration: Lives,
+        /// What was drawn for the question that it answers.
+        drawn: u8,
         /// Up to which instance it is no member.
         bound: u8,
         /// The highest instance that it voted for.
@@ -153,8 +155,10 @@ pub enum Phase {
 pub struct Coordinator {
     /// What it does.
     pub phase: Phase,
-    /// How many rounds it has asked for.
+    /// How many rounds it has asked for, as far as it knows.
     pub count: u8,
+    /// How often it has forgotten how many.
+    pub life: u8,
     /// Its configuration.
     pub configuration: Lives,
     /// The acceptor that it will let in, and which of its lives.
@@ -172,6 +176,8 @@ pub struct State {
     pub sent: BTreeSet<Message>,
     /// How often an acceptor has crashed or forgotten.
     pub losses: u8,
+    /// How often coordinators may still forget how many rounds they have asked for.
+    pub restarts_left: u8,
     /// The acceptor that was let in last, and up to which instance it is no member.
     pub let_in: Option<(u8, u8)>,
 }

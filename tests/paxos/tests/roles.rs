@@ -20,7 +20,17 @@ fn bounds(rounds_max: u8, losses_max: u8) -> Bounds {
     Bounds {
         rounds_max,
         losses_max,
+        restarts_max: 0,
     }
+}
+
+/// One coordinator forgets its rounds.
+fn restart(rounds_max: u8, losses_max: u8) -> Deployment {
+    let bounds = Bounds {
+        restarts_max: 1,
+        ..bounds(rounds_max, losses_max)
+    };
+    Deployment::new(Durability::Memory, bounds)
 }
 
 /// Searches all of a space; how many states it has.
@@ -45,6 +55,7 @@ fn every_reachable_state_is_safe() {
     count += search("sync", sync, &[DECIDED, SURVIVES]);
     let one_number = memory(2, 0).with_one_number();
     count += search("two of one number", one_number, &[DECIDED, SURVIVES]);
+    count += search("restart", restart(1, 0), &[DECIDED, SURVIVES]);
     println!("{count} unique states in all");
     assert!(count >= STATES_MIN, "the model has become too small");
 }
@@ -65,6 +76,16 @@ fn two_rounds_and_two_losses_are_safe() {
     );
 }
 
+#[test]
+#[ignore = "takes minutes"]
+fn a_restart_and_a_loss_are_safe() {
+    search(
+        "restart, one loss",
+        restart(1, 1),
+        &[DECIDED, SURVIVES, VOTES_AGAIN, BOUND],
+    );
+}
+
 fn memory(rounds_max: u8, losses_max: u8) -> Deployment {
     Deployment::new(Durability::Memory, bounds(rounds_max, losses_max))
 }
@@ -77,6 +98,7 @@ fn removal(rule: Rule) -> Deployment {
         | Rule::OneRoundDecides
         | Rule::AdoptsHighestVote => memory(2, 0),
         Rule::DrawsAnew => memory(2, 0).with_one_number(),
+        Rule::PromiseNamesQuestion => restart(1, 0),
         Rule::VoteIsDurable => Deployment::new(Durability::Sync, bounds(1, 1)),
         Rule::ConfigurationCounts | Rule::NoMemberUpToBound | Rule::MajorityOfOthers => {
             memory(2, 1)
