@@ -1,8 +1,10 @@
 //! A proposer: numbers values in a session, sends them to whoever coordinates, and again until a learner has
 //! heard what became of them (CAANS, section 3.1).
 //!
-//! It opens its session with a value of its own, once, and numbers others from behind the sessions' window
-//! on. So a value that comes very late, when learners have forgotten the session, is delivered to nobody.
+//! It opens its session with a value of its own, which it sends once, to one coordinator, and numbers others
+//! from behind the sessions' window on. So a value that comes very late, when learners have forgotten the
+//! session, is delivered to nobody. Values themselves are sent again, and to all coordinators: they may get
+//! several instances, and are delivered once.
 use crate::deployment::Deployment;
 use crate::learner::Learned;
 use crate::orders::{Orders, To, send};
@@ -234,11 +236,11 @@ impl Proposer {
         if self.outstanding.is_empty() {
             return;
         }
-        if self.state == Session::New {
+        if let (Session::New, Some(coordinator)) = (self.state, coordinator) {
             let until = now + self.retry * (1 << DOUBLINGS_MAX);
             self.state = Session::Opening { until };
             let header = self.header(OPENING, 0);
-            send(orders, to(coordinator), header, &[]);
+            send(orders, To::Coordinator(coordinator), header, &[]);
         }
         if self.state != Session::Open {
             return;

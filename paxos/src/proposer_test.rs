@@ -86,18 +86,22 @@ fn values_wait_for_their_session_and_are_sent_until_they_are_heard_of() {
     assert_eq!(sent(&mut orders), []);
 }
 
-/// A session is never opened twice.
+/// A session is never opened twice: of several coordinators each might give that an instance.
 #[test]
 fn a_session_that_is_not_opened_in_time_gives_way_to_another() {
     let mut proposer = Proposer::new(DEPLOYMENT, RETRY, 3);
     let mut orders = Orders::new();
     proposer.submit(at(0), b"x", None, &mut orders).unwrap();
     let before = proposer.session;
-    proposer.tick(at(79), None, &mut orders);
-    assert_eq!(sent(&mut orders).len(), 1);
-    proposer.tick(at(80), None, &mut orders);
+    proposer.tick(at(9), None, &mut orders);
+    assert_eq!(sent(&mut orders), [], "to whom is not known");
+    proposer.tick(at(10), Some(1), &mut orders);
+    assert_eq!(sent(&mut orders), [(To::Coordinator(1), OPENING, 0)]);
+    proposer.tick(at(89), Some(1), &mut orders);
+    assert_eq!((sent(&mut orders), proposer.session), (vec![], before));
+    proposer.tick(at(90), Some(0), &mut orders);
     assert_ne!(proposer.session, before);
-    assert_eq!(sent(&mut orders), [(To::Coordinators, OPENING, 0)]);
+    assert_eq!(sent(&mut orders), [(To::Coordinator(0), OPENING, 0)]);
 }
 
 #[test]
@@ -114,10 +118,10 @@ fn what_was_sent_in_a_session_that_is_gone_is_unknown() {
     assert_eq!(settled, [unknown(1), unknown(2)]);
     assert_eq!(proposer.outstanding(), 0);
     sent(&mut orders);
-    proposer.submit(at(4), b"z", None, &mut orders).unwrap();
+    proposer.submit(at(4), b"z", Some(0), &mut orders).unwrap();
     assert_eq!(
         sent(&mut orders),
-        [(To::Coordinators, OPENING, 0)],
+        [(To::Coordinator(0), OPENING, 0)],
         "another session"
     );
 }
