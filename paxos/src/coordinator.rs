@@ -61,20 +61,25 @@ pub enum Turn {
         /// The round.
         round: u64,
     },
-    /// Another coordinator has its number: their rounds are the same ones. It stays a backup until somebody
-    /// changes that.
+    /// Another coordinator has its number: their rounds are the same ones. It does nothing until it is told
+    /// to take over.
     SameNumber,
+    /// It has heard of a round so high that there is none above. It does nothing any more.
+    NoRoundLeft,
 }
 
 enum Phase {
     /// It has heard of a coordinator then.
     Backup { heard: Since },
-    /// It has asked for a round and does not coordinate yet.
-    TakesOver(Box<TakeOver>),
-    /// Its box is on. What it has proposed by itself may not be decided yet.
-    Coordinates(Box<TakeOver>),
+    /// It has asked for a round; once a majority has promised it, it coordinates: its box is on. What it has
+    /// proposed by itself may not be decided yet then.
+    InRound(Box<TakeOver>),
     /// It was told to leave it to others.
     Retired,
+    /// Another one has its number, as the host was told.
+    Twin,
+    /// There is no round above those that it knows of, as the host was told.
+    NoRoundLeft,
 }
 
 /// One coordinator's software.
@@ -121,7 +126,7 @@ impl Coordinator {
     /// Whether its box is on.
     #[must_use]
     pub fn coordinates(&self) -> bool {
-        matches!(self.phase, Phase::Coordinates(_))
+        matches!(&self.phase, Phase::InRound(it) if it.is_promised())
     }
 
     /// Which learner has kept least, and how far: to be blamed where the window is full.
@@ -166,8 +171,8 @@ impl Coordinator {
     fn ask(&mut self, now: Since, orders: &mut Orders) -> Turn {
         self.switch_off(orders);
         let Some(round) = round_above(self.highest_round, self.options.me) else {
-            self.phase = Phase::Retired;
-            return Turn::Nothing;
+            self.phase = Phase::NoRoundLeft;
+            return Turn::NoRoundLeft;
         };
         self.highest_round = round;
         let drawn = if mutant("draws-the-same") {
@@ -182,7 +187,7 @@ impl Coordinator {
         };
         let mut take_over = TakeOver::new(self.options, asking, &self.lives, now);
         take_over.ask_all(orders);
-        self.phase = Phase::TakesOver(Box::new(take_over));
+        self.phase = Phase::InRound(Box::new(take_over));
         Turn::Asks { round }
     }
 
@@ -196,8 +201,8 @@ impl Coordinator {
 
     fn round(&self) -> Option<u64> {
         match &self.phase {
-            Phase::TakesOver(it) | Phase::Coordinates(it) => Some(it.round()),
-            Phase::Backup { .. } | Phase::Retired => None,
+            Phase::InRound(it) => Some(it.round()),
+            Phase::Backup { .. } | Phase::Retired | Phase::Twin | Phase::NoRoundLeft => None,
         }
     }
 
@@ -261,7 +266,7 @@ impl Coordinator {
             if self.coordinates() {
                 orders.push(Order::Trim(upto));
             }
-            if let Phase::TakesOver(it) | Phase::Coordinates(it) = &mut self.phase {
+            if let Phase::InRound(it) = &mut self.phase {
                 it.forget(upto, orders);
             }
         }
@@ -272,10 +277,11 @@ impl Coordinator {
             return Turn::Nothing;
         }
         if header.sender == self.options.me {
-            if matches!(self.phase, Phase::Retired) {
+            if matches!(self.phase, Phase::Retired | Phase::Twin) {
                 return Turn::Nothing;
             }
-            self.retire(orders);
+            self.switch_off(orders);
+            self.phase = Phase::Twin;
             return Turn::SameNumber;
         }
         if self.round().is_some_and(|mine| header.term < mine) {
@@ -301,26 +307,19 @@ impl Coordinator {
             return Turn::Nothing;
         }
         self.highest_round = self.highest_round.max(header.term);
-        let (Phase::TakesOver(take_over) | Phase::Coordinates(take_over)) = &mut self.phase else {
+        let Phase::InRound(take_over) = &mut self.phase else {
             return Turn::Nothing;
         };
-        match take_over.on_answer(header, payload, self.trimmed, orders) {
-            Some(ready) => self.coordinate(ready, orders),
-            None => Turn::Nothing,
-        }
+        let round = take_over.round();
+        let ready = take_over.on_answer(header, payload, self.trimmed, orders);
+        ready.map_or(Turn::Nothing, |it| self.coordinate(round, it, orders))
     }
 
     /// Switches the box on: from here on it gives instances.
-    fn coordinate(&mut self, ready: Ready, orders: &mut Orders) -> Turn {
+    fn coordinate(&mut self, round: u64, ready: Ready, orders: &mut Orders) -> Turn {
         let Ready { trimmed, next } = ready;
-        let before = std::mem::replace(&mut self.phase, Phase::Retired);
-        let Phase::TakesOver(take_over) = before else {
-            self.phase = before;
-            return Turn::Nothing;
-        };
         self.taken = 0;
         self.trimmed = self.trimmed.max(trimmed);
-        let round = take_over.round();
         orders.push(Order::SwitchOn(Box::new(PaxosRegisters {
             configuration: self.lives.number(),
             round,
@@ -332,7 +331,6 @@ impl Coordinator {
             me: self.options.me,
             ..PaxosRegisters::default()
         })));
-        self.phase = Phase::Coordinates(take_over);
         Turn::Coordinates { round, next }
     }
 
@@ -363,6 +361,7 @@ impl Coordinator {
         if header.term > mine && is_anothers {
             return self.stand_by(now, header.term, orders);
         }
+        self.highest_round = self.highest_round.max(header.term);
         if header.index > 0 {
             // A learner asks for that instance by itself, in a higher round; or all learners have it. An
             // acceptor that does not know whom it has promised this very round says nothing new.
@@ -370,22 +369,21 @@ impl Coordinator {
             if !is_left {
                 return Turn::Nothing;
             }
-            if let Phase::TakesOver(it) | Phase::Coordinates(it) = &mut self.phase {
+            if let Phase::InRound(it) = &mut self.phase {
                 it.on_answer_for_one(header, payload, orders);
             }
             return Turn::Nothing;
         }
         let is_late = match &self.phase {
-            Phase::TakesOver(it) => it.is_promised() || header.term < mine,
-            Phase::Coordinates(_) | Phase::Backup { .. } | Phase::Retired => true,
+            Phase::InRound(it) => it.is_promised() || header.term < mine,
+            Phase::Backup { .. } | Phase::Retired | Phase::Twin | Phase::NoRoundLeft => true,
         };
         if is_late {
             return Turn::Nothing;
         }
-        self.highest_round = self.highest_round.max(header.term);
         self.taken += u32::from(header.term == mine);
         if self.taken > TAKEN_MAX {
-            self.phase = Phase::Retired;
+            self.phase = Phase::Twin;
             return Turn::SameNumber;
         }
         self.ask(now, orders)
@@ -408,7 +406,7 @@ impl Coordinator {
                 None => Turn::Nothing,
             };
         }
-        if let Phase::TakesOver(it) | Phase::Coordinates(it) = &mut self.phase {
+        if let Phase::InRound(it) = &mut self.phase {
             let is_this_life = theirs.of(header.sender) == self.lives.of(header.sender);
             it.tell_configuration(header.sender, is_this_life, &self.lives, orders);
         }
@@ -418,24 +416,23 @@ impl Coordinator {
     /// Time has passed; `registers` are the box's.
     pub fn tick(&mut self, now: Since, registers: &PaxosRegisters, orders: &mut Orders) -> Turn {
         let silence = self.options.silence * (u32::from(self.options.me) + 1);
+        let is_on = self.coordinates();
         match &mut self.phase {
             Phase::Backup { heard } if now.saturating_sub(*heard) >= silence => {
-                self.ask(now, orders)
+                return self.ask(now, orders);
             }
-            Phase::Backup { .. } | Phase::Retired => Turn::Nothing,
-            Phase::TakesOver(it) => {
-                it.tick(now, orders);
-                Turn::Nothing
-            }
-            Phase::Coordinates(it) => {
-                it.tick(now, orders);
-                if now >= self.next_heartbeat {
-                    self.next_heartbeat = now + self.options.heartbeat;
-                    self.say_it_lives(registers, orders);
+            Phase::Backup { .. } | Phase::Retired | Phase::Twin | Phase::NoRoundLeft => {}
+            Phase::InRound(it) => {
+                if !it.tick(now, orders) {
+                    return self.ask(now, orders);
                 }
-                Turn::Nothing
             }
         }
+        if is_on && now >= self.next_heartbeat {
+            self.next_heartbeat = now + self.options.heartbeat;
+            self.say_it_lives(registers, orders);
+        }
+        Turn::Nothing
     }
 
     fn say_it_lives(&self, registers: &PaxosRegisters, orders: &mut Orders) {

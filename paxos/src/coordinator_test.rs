@@ -250,6 +250,25 @@ fn two_of_one_number_are_found() {
 }
 
 #[test]
+fn the_host_is_told_that_no_round_is_left() {
+    let (mut coordinator, mut orders) = (coordinator(0), Orders::new());
+    let beat = Header {
+        term: u64::MAX - 0xfe,
+        ..DEPLOYMENT.header(Kind::Heartbeat, 1)
+    };
+    assert_eq!(on(&mut coordinator, &beat), (Turn::Nothing, vec![]));
+    for time in [at(60), at(600)] {
+        let turn = coordinator.tick(time, &off(), &mut orders);
+        let expected = if time == at(60) {
+            Turn::NoRoundLeft
+        } else {
+            Turn::Nothing
+        };
+        assert_eq!((turn, &orders[..]), (expected, &[][..]));
+    }
+}
+
+#[test]
 fn an_acceptor_with_a_new_life_is_let_in_behind_what_the_others_have_voted() {
     let (mut coordinator, question) = asking(0);
     on(&mut coordinator, &promise(&question, 0, 0));
@@ -372,6 +391,38 @@ fn who_is_let_in_gets_what_was_decided_before() {
     on(&mut coordinator, &checkpoint(0));
     on(&mut coordinator, &checkpoint(1));
     assert_eq!(proposed_at(&mut coordinator, 30), [], "nobody needs it");
+}
+
+/// What a learner decides by itself meanwhile comes to who is let in with the next round.
+#[test]
+fn what_was_left_to_a_learner_is_asked_for_anew() {
+    for all_know in [false, true] {
+        let (mut coordinator, question) = asking(0);
+        on(&mut coordinator, &promise(&question, 0, 1));
+        on(&mut coordinator, &promise(&question, 1, 1));
+        if all_know {
+            on(&mut coordinator, &promise(&question, 2, 1));
+        }
+        let single = Header {
+            index: 1,
+            ..question
+        };
+        on(
+            &mut coordinator,
+            &Header {
+                index: 1,
+                ..refused(&single, 1, 0x503)
+            },
+        );
+        let mut orders = Orders::new();
+        let turns = (1..20).map(|time| coordinator.tick(at(6 * time), &off(), &mut orders));
+        let turns: Vec<Turn> = turns.filter(|it| *it != Turn::Nothing).collect();
+        if all_know {
+            assert_eq!(turns, []);
+        } else {
+            assert_eq!(turns, [Turn::Asks { round: 0x600 }], "above the learner's");
+        }
+    }
 }
 
 #[test]

@@ -167,6 +167,11 @@ fn a_refusal_says_why() {
         recovery.on_answer(&trimmed, b""),
         Heard::Trimmed { upto: 9 }
     );
+    let impossible = Header {
+        sequence: u64::MAX,
+        ..refused
+    };
+    assert_eq!(recovery.on_answer(&impossible, b""), Heard::Nothing);
     // Its own round, and a majority has promised: a late copy of the question.
     let late = Header {
         term: ROUND,

@@ -7,10 +7,13 @@ use crate::mutants::mutant;
 use crate::orders::{Orders, To, send};
 use crate::recovery::{Asking, Heard, Recovery};
 use quorumwire_wire::packet::{Header, Kind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Instances that are asked for at a time, and proposals that are sent again at a time.
 pub const ADOPTED_AT_ONCE: usize = 256;
+
+/// Tries after which a learner has what it has asked for by itself.
+const LEFT_TRIES: u32 = 8;
 
 /// Behind what the box may be switched on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -46,6 +49,13 @@ pub(super) struct TakeOver {
     /// Decided ones, not more than a window's, for which not all acceptors have voted yet. Who lost its
     /// memory counts for one only when it has.
     decided: BTreeMap<u64, Recovery>,
+    /// Instances left to learners before anything was proposed here: who lost its memory may not get what is
+    /// decided there.
+    left: BTreeSet<u64>,
+    /// Tries since the first of them.
+    left_tries: u32,
+    /// The highest instance for which somebody who has promised may be no member.
+    bound: u64,
     /// Who has answered something since the last try.
     heard: Acceptors,
     /// Who was told the configuration since the last try: a newcomer answers each question, so that questions
@@ -71,6 +81,9 @@ impl TakeOver {
             known: None,
             open: BTreeMap::new(),
             decided: BTreeMap::new(),
+            left: BTreeSet::new(),
+            left_tries: 0,
+            bound: 0,
             heard: Acceptors::default(),
             told: Acceptors::default(),
             next_try: now + options.retry,
@@ -179,6 +192,8 @@ impl TakeOver {
             let is_proposed = recovery.proposal().is_some();
             if is_proposed && !mutant("newcomer-gets-no-proposal") {
                 self.decided.insert(instance, recovery);
+            } else if !is_proposed {
+                self.left.insert(instance);
             }
             self.ask_for_more(orders);
         }
@@ -193,6 +208,7 @@ impl TakeOver {
     pub(super) fn forget(&mut self, upto: u64, orders: &mut Orders) {
         self.open = self.open.split_off(&(upto + 1));
         self.decided = self.decided.split_off(&(upto + 1));
+        self.left = self.left.split_off(&(upto + 1));
         if let Some(known) = &mut self.known {
             known.next = known.next.max(upto + 1);
         }
@@ -206,7 +222,11 @@ impl TakeOver {
             && header.commit_index == self.asking.answered()
             && header.sender < deployment.acceptors
             && numbers.iter().all(|it| *it <= INSTANCE_MAX);
-        if !is_answer || self.known.is_some() || !self.promised.insert(header.sender) {
+        if !is_answer || !self.promised.insert(header.sender) {
+            return None;
+        }
+        self.bound = self.bound.max(header.previous_term);
+        if self.known.is_some() {
             return None;
         }
         self.trimmed = self.trimmed.max(header.session);
@@ -247,10 +267,10 @@ impl TakeOver {
         }
     }
 
-    /// Repeats what was not answered.
-    pub(super) fn tick(&mut self, now: Since, orders: &mut Orders) {
+    /// Repeats what was not answered. False: it has to be asked anew, in a round above.
+    pub(super) fn tick(&mut self, now: Since, orders: &mut Orders) -> bool {
         if now < self.next_try {
-            return;
+            return true;
         }
         self.next_try = now + self.options.retry;
         self.told = Acceptors::default();
@@ -261,6 +281,20 @@ impl TakeOver {
             recovery.send(orders);
         }
         self.propose_again(orders);
+        self.left_tries = if self.lacks_what_was_left() {
+            self.left_tries + 1
+        } else {
+            0
+        };
+        self.left_tries <= LEFT_TRIES
+    }
+
+    /// Whether an acceptor may be no member for an instance that was left to a learner.
+    fn lacks_what_was_left(&self) -> bool {
+        let all = 0..self.options.deployment.acceptors;
+        let all_have_promised = all.into_iter().all(|it| self.promised.contains(it));
+        let is_harmless = |instance: u64| all_have_promised && instance > self.bound;
+        self.left.iter().any(|instance| !is_harmless(*instance))
     }
 
     /// Proposes what is decided to those who have not voted for it: to whoever was heard since the last try.

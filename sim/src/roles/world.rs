@@ -480,6 +480,7 @@ impl World {
             Turn::Coordinates { .. } => "coordinates",
             Turn::StandsBy { .. } => "stands by",
             Turn::SameNumber => "two of one number found",
+            Turn::NoRoundLeft => "no round left",
         };
         self.see(what);
         self.say(|| format!("{who:?}: {turn:?}"));
