@@ -143,6 +143,10 @@ impl Plan {
                 what: What::Kill(acceptor),
             }));
         }
+        if random.permille(150) {
+            let at = random.below(trouble);
+            faults.extend(forgets_what_few_know(&mut random, &deployment, at));
+        }
         faults.sort_by_key(|fault| fault.at);
         Self {
             settings,
@@ -177,6 +181,38 @@ fn node(random: &mut Random, deployment: &Deployment) -> Node {
         1 => Node::Learner(small(random.below(deployment.learners.into()))),
         _ => Node::Acceptor(small(random.below(deployment.acceptors.into()))),
     }
+}
+
+/// No more acceptors than needed decide. One of them forgets, and the others of them are not heard while it
+/// is let in.
+fn forgets_what_few_know(random: &mut Random, deployment: &Deployment, at: Nanos) -> Vec<Fault> {
+    let (acceptors, majority) = (deployment.acceptors, deployment.acceptors / 2 + 1);
+    let first = small(random.below(acceptors.into()));
+    let acceptor = |number: u8| Node::Acceptor((first + number) % acceptors);
+    let decide = MILLISECOND * random.between(20, 200);
+    let mut faults = vec![Fault {
+        at: at + decide,
+        lasts: MILLISECOND / 2 * random.between(1, 20),
+        what: What::Kill(acceptor(0)),
+    }];
+    let is_back = at + decide + faults[0].lasts;
+    let unheard = Fault {
+        at: is_back + MILLISECOND / 4 * random.between(0, 60),
+        lasts: MILLISECOND * random.between(20, 200),
+        what: What::Cut(acceptor(1)),
+    };
+    faults.extend((1..majority).map(|number| Fault {
+        what: What::Cut(acceptor(number)),
+        ..unheard.clone()
+    }));
+    for number in majority..acceptors {
+        faults.extend((0..deployment.coordinators).map(|coordinator| Fault {
+            at,
+            lasts: decide,
+            what: What::Part(Node::Coordinator(coordinator), acceptor(number)),
+        }));
+    }
+    faults
 }
 
 fn what(random: &mut Random, deployment: &Deployment) -> What {
