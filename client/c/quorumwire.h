@@ -167,6 +167,14 @@ void quorumwire_recovered_free(quorumwire_recovered_t *recovered);
 int quorumwire_checkpoint(quorumwire_t *handle, uint16_t learner, uint64_t upto,
 			  uint64_t *trimmed);
 
+/*
+ * For an operator, when a learner is gone for good: nobody is given what stands up to
+ * this instance any more, whoever may lack it. `*trimmed` and the time that it blocks
+ * are as of quorumwire_checkpoint. A learner that lacks some of it is told so:
+ * quorumwire_poll returns QUORUMWIRE_ERROR_TRIMMED, and it can begin with `upto` + 1.
+ */
+int quorumwire_declare_lost(quorumwire_t *handle, uint64_t upto, uint64_t *trimmed);
+
 /* The longest value of this deployment, in bytes; 0: no handle. */
 size_t quorumwire_value_bytes_max(quorumwire_t *handle);
 

@@ -95,6 +95,8 @@ pub enum AdminRequest {
     Transfer(Option<ReplicaId>, oneshot::Sender<Result<(), AdminError>>),
     /// Change how much memory the items may take (leader only).
     ChangeMemory(MemoryChange, oneshot::Sender<Result<(), AdminError>>),
+    /// Nobody is given values up to this instance any more (leader only).
+    DeclareLost(u64, oneshot::Sender<Result<(), AdminError>>),
     /// Take a snapshot now; answers its last index once it is in place.
     Snapshot(oneshot::Sender<Result<u64, AdminError>>),
     /// Hash the state; answers the applied index it belongs to and the hash.

@@ -129,6 +129,9 @@ pub struct Report {
     /// What happens at the limit: refuse or evict.
     #[serde(default)]
     pub memory_policy: ReportedPolicy,
+    /// What is kept for learners, where values are served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<ValuesReport>,
     /// Clients connected.
     pub connections: u64,
     /// What their requests and answers hold in memory.
@@ -200,6 +203,26 @@ impl Report {
 
 fn missing(id: u16) -> String {
     format!("no connection to replica {id}: ")
+}
+
+/// Values for learners; how many are kept, and their bytes, stand in `items` and `memory_used_bytes`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct ValuesReport {
+    /// The last instance that is decided.
+    pub last: u64,
+    /// Nothing up to this instance is kept.
+    pub trimmed: u64,
+    /// All of them, by number.
+    pub learners: Vec<LearnerReport>,
+}
+
+/// One who is given values.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub struct LearnerReport {
+    /// Its number.
+    pub id: u16,
+    /// It needs nothing up to this instance any more.
+    pub checkpoint: u64,
 }
 
 /// Which data plane a replica has, and why.

@@ -12,6 +12,7 @@ mod metrics;
 mod others;
 mod pages;
 mod standing;
+mod values;
 
 use self::arrivals::{Arrival, Arrivals, GivesWay};
 use self::backup::HandedOver;
@@ -353,7 +354,7 @@ fn router(handle: Handle, live: Arc<Live>) -> Router {
             plain_error(
                 StatusCode::NOT_FOUND,
                 "no such path; there are / /healthz /readyz /metrics /v1/status /v1/live /v1/digest \
-                 /v1/read-index /v1/backup /v1/members /v1/memory /v1/transfer /v1/snapshot",
+                 /v1/read-index /v1/backup /v1/members /v1/memory /v1/transfer /v1/snapshot /v1/values/lost",
             )
         })
         .layer(middleware::from_fn(standing::for_readers));
@@ -363,6 +364,7 @@ fn router(handle: Handle, live: Arc<Live>) -> Router {
         .route("/v1/transfer", post(transfer))
         .route("/v1/memory", post(change_memory))
         .route("/v1/snapshot", post(snapshot))
+        .route("/v1/values/lost", post(values::declare_lost))
         .layer(middleware::from_fn(standing::for_operators));
     of_everybody
         .merge(of_readers)
@@ -370,8 +372,8 @@ fn router(handle: Handle, live: Arc<Live>) -> Router {
         .method_not_allowed_fallback(async || {
             plain_error(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "wrong method for this path; /v1/members, /v1/memory, /v1/transfer and /v1/snapshot take POST, \
-                 all others GET",
+                "wrong method for this path; /v1/members, /v1/memory, /v1/transfer, /v1/snapshot and /v1/values/lost take \
+                 POST, all others GET",
             )
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
@@ -394,6 +396,7 @@ fn router(handle: Handle, live: Arc<Live>) -> Router {
 pub use backup::ReadIndexBody;
 pub(crate) use counters::HttpCounts;
 pub use metrics::documentation as metrics_documentation;
+pub use values::LostRequest;
 
 /// The body of every answer that is an error.
 #[derive(Clone, Debug, Deserialize, Serialize)]

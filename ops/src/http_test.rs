@@ -80,6 +80,10 @@ fn serve_with(
                     log.lock().unwrap().push(format!("{change:?}"));
                     let _ = answer.send(outcome.clone());
                 }
+                AdminRequest::DeclareLost(upto, answer) => {
+                    log.lock().unwrap().push(format!("lost {upto}"));
+                    let _ = answer.send(outcome.clone());
+                }
                 AdminRequest::Snapshot(answer) => {
                     let _ = answer.send(outcome.clone().map(|()| 77));
                 }
@@ -298,6 +302,7 @@ fn changes_reach_the_loop() {
         ),
         ("/v1/transfer", r#"{"to":null}"#, "transfer None".to_owned()),
         ("/v1/transfer", "{}", "transfer None".to_owned()),
+        ("/v1/values/lost", r#"{"upto":7}"#, "lost 7".to_owned()),
         (
             "/v1/memory",
             r#"{"limit_bytes":7,"policy":"evict"}"#,
@@ -335,6 +340,9 @@ fn nonsense_is_refused_and_asked_of_nobody() {
     for (path, body) in [
         ("/v1/members", ""),
         ("/v1/memory", "{}"),
+        ("/v1/values/lost", "{}"),
+        ("/v1/values/lost", r#"{"upto":-1}"#),
+        ("/v1/values/lost", r#"{"upto":7,"learner":1}"#),
         ("/v1/memory", r#"{"policy":"random"}"#),
         ("/v1/memory", r#"{"limit_bytes":-1}"#),
         ("/v1/members", "{}"),

@@ -30,6 +30,7 @@ mod snapshot;
 mod status;
 mod top;
 mod transfer;
+mod values;
 mod veth_pass;
 mod view;
 
@@ -78,6 +79,8 @@ enum Command {
     Quorum(quorum::Arguments),
     /// Show or set how much memory the items may take, and what happens there
     Memory(memory::Arguments),
+    /// Show what is kept for learners of values, or declare lost what one of them lacks
+    Values(values::Arguments),
     /// Make and renew the certificates and secrets of a cluster
     Keys(keys::Arguments),
     /// Check a server's configuration without starting it
@@ -140,6 +143,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Recover(arguments) => recover::run(&arguments),
         Command::Quorum(arguments) => quorum::run(&arguments),
         Command::Memory(arguments) => memory::run(&arguments),
+        Command::Values(arguments) => values::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::VethPass(arguments) => veth_pass::run(&arguments),

@@ -332,6 +332,22 @@ pub unsafe extern "C" fn quorumwire_checkpoint(
     }))
 }
 
+/// # Safety
+/// `trimmed` is null, or may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quorumwire_declare_lost(
+    handle: *mut c_void,
+    upto: u64,
+    trimmed: *mut u64,
+) -> c_int {
+    told(with_handle(handle, |handle| {
+        let upto = handle.declare_lost(upto)?;
+        // SAFETY: the caller's promise.
+        unsafe { put(trimmed, upto) };
+        Ok(())
+    }))
+}
+
 /// Any pointer may be given.
 #[unsafe(no_mangle)]
 pub extern "C" fn quorumwire_value_bytes_max(handle: *mut c_void) -> usize {

@@ -175,6 +175,11 @@ impl Handle {
         Ok(self.values.checkpoint(learner, upto)?)
     }
 
+    /// Nobody is given what stands up to there any more; what is trimmed then.
+    pub fn declare_lost(&self, upto: Instance) -> Result<Instance, Failure> {
+        Ok(self.values.declare_lost(upto)?)
+    }
+
     /// The descriptor that is readable when there is something to call back.
     pub fn descriptor(&self) -> i32 {
         self.bell.number()

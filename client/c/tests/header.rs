@@ -90,7 +90,7 @@ fn every_symbol_is_declared_has_a_version_and_a_page_of_the_manual() {
         exported.insert(name.to_owned());
     }
     assert_eq!(exported, declared());
-    assert_eq!(exported.len(), 13);
+    assert_eq!(exported.len(), 14);
     let mapped = MAP.lines().filter_map(|line| line.trim().strip_suffix(';'));
     let mapped = mapped.filter(|it| it.starts_with("quorumwire_"));
     assert_eq!(exported, mapped.map(str::to_owned).collect());
@@ -191,6 +191,7 @@ int main(void)
 	REQUIRE(quorumwire_fd(none) == QUORUMWIRE_ERROR_HANDLE);
 	REQUIRE(quorumwire_recover(none, 1, &recovered) == QUORUMWIRE_ERROR_HANDLE);
 	REQUIRE(quorumwire_checkpoint(none, 1, 1, NULL) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_declare_lost(none, 1, NULL) == QUORUMWIRE_ERROR_HANDLE);
 	REQUIRE(quorumwire_value_bytes_max(none) == 0);
 	quorumwire_recovered_free(NULL);
 	quorumwire_recovered_free(&recovered);

@@ -1,10 +1,13 @@
 //! Requests of people: change members, transfer leadership, take a snapshot, hash the state.
 use super::Server;
+use super::core::Core;
+use super::origin::Origin;
+use super::route_outcome::RouteOutcome;
 use super::service::Service;
 use crate::admin::{AdminError, AdminRequest};
 use quorumwire_control::{Input, MemberChange, Refusal, Ticket};
 use quorumwire_group::Driver as _;
-use quorumwire_interfaces::{Index, ReplicaId};
+use quorumwire_interfaces::{Index, Reason, ReplicaId};
 use tokio::sync::oneshot;
 
 /// Who waits for a ticket.
@@ -20,6 +23,28 @@ pub enum Waiting {
 }
 
 impl<S: Service> Server<S> {
+    /// A leader puts a command of an operator into the log, who waits for its answer.
+    pub fn write_for_operator(
+        &mut self,
+        answer: oneshot::Sender<Result<(), AdminError>>,
+        write: impl FnOnce(&mut Core<S>, Origin) -> RouteOutcome,
+    ) {
+        if !self.core.group.leads() {
+            let leader = self.core.group.replica.leader();
+            let error = AdminError::Refused(Refusal::NotLeader { leader });
+            answer.send(Err(error)).ok(); // gone: whoever asked has stopped waiting
+            return;
+        }
+        let ticket = self.core.group.next_ticket();
+        self.upkeep.waiting.insert(ticket, Waiting::Plain(answer));
+        let origin = Origin::Admin(ticket);
+        match write(&mut self.core, origin) {
+            RouteOutcome::Pending => {}
+            RouteOutcome::Stalled => self.refuse_here(origin, Reason::Busy),
+            RouteOutcome::Refused(reason, _) => self.refuse_here(origin, reason),
+        }
+    }
+
     pub fn take_admin_request(&mut self, request: AdminRequest) {
         match request {
             AdminRequest::Report(reply) => {
@@ -45,6 +70,7 @@ impl<S: Service> Server<S> {
                 self.core.group.step(Input::Transfer(ticket, to));
             }
             AdminRequest::ChangeMemory(change, reply) => S::change_memory(self, change, reply),
+            AdminRequest::DeclareLost(upto, reply) => S::declare_lost(self, upto, reply),
             AdminRequest::Snapshot(reply) => {
                 if self.core.group.applied == Index(0) {
                     reply

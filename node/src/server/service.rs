@@ -277,6 +277,16 @@ pub trait Service: Hosted {
         let none = "what this server replicates has no limit of memory";
         answer.send(Err(AdminError::Failed(none.to_owned()))).ok(); // gone: whoever asked has stopped waiting
     }
+
+    /// Nobody is to be given values up to this instance any more.
+    fn declare_lost(
+        _: &mut Server<Self>,
+        _upto: u64,
+        answer: oneshot::Sender<Result<(), AdminError>>,
+    ) {
+        let none = "this server keeps no values for learners";
+        answer.send(Err(AdminError::Failed(none.to_owned()))).ok(); // gone: likewise
+    }
 }
 
 impl<S: Service> Core<S> {

@@ -10,6 +10,8 @@ pub const MEMORY: &str =
     r#"{"limit_bytes":N,"policy":"refuse"} or "evict", or one of both; 0 bytes: no limit"#;
 /// Of `POST /v1/transfer`.
 pub const TRANSFER: &str = r#"{"to":N}, or {} for the most up-to-date voter"#;
+/// Of `POST /v1/values/lost`.
+pub const LOST: &str = r#"{"upto":INSTANCE}"#;
 
 /// Says both.
 pub fn refused(rejection: &JsonRejection, allowed: &str) -> Response {

@@ -3,8 +3,8 @@
 use super::arrivals::Arrivals;
 use super::handle::Handle;
 use super::{
-    AdminError, DigestBody, ErrorBody, HttpCounters, Live, MembersRequest, MemoryRequest, Port,
-    ReadIndexBody, SnapshotBody, TransferRequest, router, serve_connection,
+    AdminError, DigestBody, ErrorBody, HttpCounters, Live, LostRequest, MembersRequest,
+    MemoryRequest, Port, ReadIndexBody, SnapshotBody, TransferRequest, router, serve_connection,
 };
 use crate::live::LiveDocument;
 use quorumwire_fuzz_tests::{Outcomes, Seed, fuzz, grown};
@@ -46,6 +46,7 @@ fn post(path: &str, body: &str) -> Vec<u8> {
 
 const ADD: &str = r#"{"action":"add","id":3,"peer":"h:1","learner":true}"#;
 const MEMORY: &str = r#"{"limit_bytes":1048576,"policy":"evict"}"#;
+const LOST: &str = r#"{"upto":7}"#;
 
 fn seeds() -> Vec<Seed> {
     let chunked = format!(
@@ -65,6 +66,7 @@ fn seeds() -> Vec<Seed> {
             post("/v1/members", r#"{"action":"quorum","quorum":"all"}"#),
         ),
         ("memory-limit", post("/v1/memory", MEMORY)),
+        ("values-lost", post("/v1/values/lost", LOST)),
         ("transfer-in-chunks", chunked.into_bytes()),
         (
             "another-request-behind",
@@ -164,6 +166,7 @@ fn answer_asked(asked: &Receiver<AdminRequest>) -> (u32, u32) {
             AdminRequest::Freeze(_, answer) => drop(answer.send(Err(AdminError::Unavailable))),
             AdminRequest::ChangeMembers(_, answer)
             | AdminRequest::Transfer(_, answer)
+            | AdminRequest::DeclareLost(_, answer)
             | AdminRequest::ChangeMemory(_, answer) => {
                 changes += 1;
                 answer.send(Ok(())).ok();
@@ -320,6 +323,7 @@ fn body_seeds() -> Vec<Seed> {
     vec![
         ("members", ADD.as_bytes().to_vec()),
         ("memory", MEMORY.as_bytes().to_vec()),
+        ("lost", LOST.as_bytes().to_vec()),
         ("transfer", br#"{"to":null}"#.to_vec()),
         ("error", error.as_bytes().to_vec()),
         ("read-index", br#"{"index":18446744073709551615}"#.to_vec()),
@@ -362,6 +366,7 @@ fn any_bodies_are_refused_or_read_as_they_are_written() {
             for (is_it, what) in [
                 (is_read_again::<MembersRequest>(&bytes), "members"),
                 (is_read_again::<MemoryRequest>(&bytes), "memory"),
+                (is_read_again::<LostRequest>(&bytes), "lost"),
                 (is_read_again::<TransferRequest>(&bytes), "transfer"),
                 (is_read_again::<ErrorBody>(&bytes), "error"),
                 (is_read_again::<ReadIndexBody>(&bytes), "read index"),

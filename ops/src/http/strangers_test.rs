@@ -115,12 +115,13 @@ const PATHS_OF_READERS: [&str; 7] = [
     "/v1/read-index",
     "/v1/no-such-path",
 ];
-const LINES_OF_OPERATORS: [&str; 5] = [
+const LINES_OF_OPERATORS: [&str; 6] = [
     "GET /v1/backup HTTP/1.1",
     "POST /v1/members HTTP/1.1",
     "POST /v1/transfer HTTP/1.1",
     "POST /v1/memory HTTP/1.1",
     "POST /v1/snapshot HTTP/1.1",
+    "POST /v1/values/lost HTTP/1.1",
 ];
 
 #[test]

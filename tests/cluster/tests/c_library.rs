@@ -134,6 +134,33 @@ fn judge(submitted: &str, learned: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// The file for clients of this cluster.
+fn configuration(cluster: &Cluster<'_>) -> Result<PathBuf> {
+    let file = cluster.scratch_file("client.toml");
+    let addresses = cluster.founders().map(|id| cluster.native(id));
+    let addresses: Vec<String> = addresses.map(|it| SocketAddr::to_string(&it)).collect();
+    let text = format!("addresses = {addresses:?}\ndeadline_ms = 30000\npatience_ms = 500\n");
+    fs::write(&file, text)?;
+    Ok(file)
+}
+
+#[test]
+fn a_program_in_c_declares_values_lost_and_begins_behind_them() {
+    let plan = Plan {
+        options: vec![("learners", "1,2")],
+        ..Plan::new(3, Durability::Sync)
+    };
+    run_started(plan, |cluster| {
+        let prefix = cluster.scratch_file("prefix");
+        install(&prefix)?;
+        let source = "tests/cluster/tests/c_library/lost.c";
+        let program = compile(&prefix, &["cc", "-std=c99"], source, "lost")?;
+        let said = succeed(Command::new(program).arg(configuration(cluster)?))?;
+        ensure!(said == "it goes on\n", "{said}");
+        Ok(())
+    });
+}
+
 #[test]
 fn programs_in_c_and_cpp_submit_and_learn_while_replicas_are_killed() {
     let plan = Plan {
@@ -151,13 +178,7 @@ fn programs_in_c_and_cpp_submit_and_learn_while_replicas_are_killed() {
         )?;
         let source = "tests/cluster/tests/c_library/submitter.cpp";
         let submitter = compile(&prefix, &["c++", "-std=c++11"], source, "submitter")?;
-        let configuration = cluster.scratch_file("client.toml");
-        let addresses = cluster.founders().map(|id| cluster.native(id));
-        let addresses: Vec<String> = addresses.map(|it| SocketAddr::to_string(&it)).collect();
-        fs::write(
-            &configuration,
-            format!("addresses = {addresses:?}\ndeadline_ms = 30000\npatience_ms = 500\n"),
-        )?;
+        let configuration = configuration(cluster)?;
         let configuration = configuration.to_str().context("a path")?;
         let said = |name: &str| cluster.scratch_file(name);
         let (first, second, results) = (said("first"), said("second"), said("results"));

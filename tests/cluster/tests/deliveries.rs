@@ -306,6 +306,89 @@ fn values_are_refused_with_the_name_of_the_learner_that_never_checkpoints() {
     });
 }
 
+/// A learner that is gone for good would keep all values for ever.
+#[test]
+fn what_only_one_learner_lacks_is_declared_lost_and_the_others_lose_nothing() {
+    run_started(plan("4"), |cluster| {
+        let values = Values::connect(&settings(cluster))?;
+        wait_until("the learners are known", || {
+            values.status().is_ok_and(|it| it.learners.len() == 2)
+        })?;
+        let large = vec![7; VALUE_BYTES_MAX];
+        let first = values.submit(&large)?;
+        let mut gone = values.deliver(2, Begin::AtCheckpoint)?;
+        ensure!(next(&mut gone)? == first);
+        drop(gone);
+        let mut decided = vec![first];
+        let refused = loop {
+            match values.submit(&large) {
+                Ok(instance) => decided.push(instance),
+                Err(refused) => break refused,
+            }
+        };
+        let text = refused.to_string();
+        ensure!(text.contains("learner 1 has checkpointed none"), "{text}");
+        // All but the last two.
+        let kept = decided.len() - 2;
+        let checkpoint = decided[kept - 1];
+        values.checkpoint(1, checkpoint)?;
+        let refused = values.submit(&large).map_err(|it| it.to_string());
+        let names = |it: &String| it.contains("learner 2 has checkpointed none");
+        ensure!(refused.as_ref().is_err_and(names), "{refused:?}");
+
+        let address = cluster.http(cluster.wait_for_leader()?).to_string();
+        let declare = |learner: &str, rest: &[&str]| {
+            let words = [
+                "values",
+                "declare-lost",
+                "--addr",
+                &address,
+                "--learner",
+                learner,
+            ];
+            cluster.command(&[&words[..], rest].concat())
+        };
+        let refused = declare("1", &["--yes"]).err().context("it frees nothing")?;
+        let text = format!("{refused:#}");
+        ensure!(
+            text.contains("nothing is kept for learner 1 only"),
+            "{text}"
+        );
+        let refused = declare("2", &[]).err().context("nobody was asked")?;
+        let text = format!("{refused:#}");
+        ensure!(
+            text.contains("learner 2 has not checkpointed all"),
+            "{text}"
+        );
+        ensure!(values.status()?.kept == decided.len() as u64);
+        let said = declare("2", &["--yes"])?;
+        let expected = format!("values up to instance {checkpoint} are lost\n");
+        ensure!(said == expected, "{said}");
+        let listed = cluster.command(&["values", "list", "--addr", &address])?;
+        ensure!(listed.contains("2 values are kept"), "{listed}");
+        ensure!(
+            listed.contains(&format!("all up to {checkpoint} are")),
+            "{listed}"
+        );
+
+        // There is room again, and nobody but the one that was gone has lost anything.
+        decided.push(values.submit(&large)?);
+        let mut diligent = values.deliver(1, Begin::AtCheckpoint)?;
+        let late = values.deliver(2, Begin::At(first + 1)).err();
+        ensure!(
+            late == Some(Error::Trimmed { upto: checkpoint }),
+            "{late:?}"
+        );
+        let mut late = values.deliver(2, Begin::AtCheckpoint)?;
+        for instance in &decided[kept..] {
+            ensure!(next(&mut diligent)? == *instance);
+            ensure!(next(&mut late)? == *instance);
+        }
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
+}
+
 fn next(deliveries: &mut Deliveries) -> Result<Instance> {
     let next = deliveries.next_within(Duration::from_secs(20))?;
     Ok(next.context("no value came")?.0)
@@ -368,6 +451,14 @@ fn a_store_keeps_no_values_and_values_are_no_store() {
         let refused = values.deliver(1, Begin::AtCheckpoint).err();
         let text = refused.context("a store kept values")?.to_string();
         ensure!(text.contains("not") || text.contains("no "), "{text}");
+        let address = cluster.http(0).to_string();
+        let list = ["values", "list", "--addr", &address];
+        let refused = cluster
+            .command(&list)
+            .err()
+            .context("a store lists values")?;
+        let text = format!("{refused:#}");
+        ensure!(text.contains("keep no values for learners"), "{text}");
         Ok(())
     });
     run_started(plan("64"), |cluster| {

@@ -3,11 +3,9 @@
 use super::Core;
 use super::Server;
 use crate::admin::AdminError;
-use crate::server::administration::Waiting;
 use crate::server::origin::Origin;
 use crate::server::route_outcome::RouteOutcome;
-use quorumwire_control::Refusal;
-use quorumwire_interfaces::{Reason, Term};
+use quorumwire_interfaces::Term;
 use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{Command, MemoryChange, MemoryLimit, MemoryPolicy};
 use tokio::sync::oneshot;
@@ -72,22 +70,8 @@ impl Server {
         change: MemoryChange,
         answer: oneshot::Sender<Result<(), AdminError>>,
     ) {
-        if !self.core.group.leads() {
-            let leader = self.core.group.replica.leader();
-            let error = AdminError::Refused(Refusal::NotLeader { leader });
-            answer.send(Err(error)).ok(); // gone: whoever asked has stopped waiting
-            return;
-        }
-        let ticket = self.core.group.next_ticket();
-        self.upkeep.waiting.insert(ticket, Waiting::Plain(answer));
         let command = Command::Memory(change);
-        match self.core.write_or_limit(Origin::Admin(ticket), &command) {
-            RouteOutcome::Pending => {}
-            RouteOutcome::Stalled => {
-                self.refuse_here(Origin::Admin(ticket), Reason::Busy);
-            }
-            RouteOutcome::Refused(reason, _) => self.refuse_here(Origin::Admin(ticket), reason),
-        }
+        self.write_for_operator(answer, |core, origin| core.write_or_limit(origin, &command));
     }
 
     /// A leader of a cluster whose limit was never set asks for that of its own options, once in its term.

@@ -5,12 +5,14 @@ use super::fronts::Protocol;
 use super::origin::Origin;
 use super::route_outcome::RouteOutcome;
 use super::service::Service;
-use crate::report::{Report, ReportedPolicy};
+use crate::admin::AdminError;
+use crate::report::{LearnerReport, Report, ReportedPolicy, ValuesReport};
 use bytes::BufMut as _;
 use quorumwire_control::Now;
-use quorumwire_deliver::{Command, Learner, Next, ValueCounters, Values};
+use quorumwire_deliver::{Answer, Command, Learner, Next, ValueCounters, Values};
 use quorumwire_interfaces::CounterSink;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// A leader whose options are not what the log says asks for them again after so long.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -63,6 +65,25 @@ impl Service for Delivering {
         )]
     }
 
+    fn outcome(answer: &[u8]) -> Result<(), AdminError> {
+        match Answer::decode(answer) {
+            Ok(Answer::Decided(_) | Answer::Trimmed(_)) => Ok(()),
+            Ok(Answer::Refused(refusal)) => Err(AdminError::Failed(refusal.to_string())),
+            Err(malformed) => Err(AdminError::Failed(malformed.to_string())),
+        }
+    }
+
+    fn declare_lost(
+        server: &mut Server,
+        upto: u64,
+        answer: oneshot::Sender<Result<(), AdminError>>,
+    ) {
+        let bytes = Command::DeclareLost { upto }.encode();
+        server.write_for_operator(answer, |core, origin| {
+            core.write(origin, bytes.len(), |it| it.put_slice(&bytes))
+        });
+    }
+
     fn report(core: &Core<Self>, report: &mut Report) {
         let status = core.group.store.inner().status();
         report.items = status.kept;
@@ -70,6 +91,12 @@ impl Service for Delivering {
         report.memory_used_bytes = status.kept_bytes;
         report.memory_limit_bytes = status.kept_bytes_max;
         report.memory_policy = ReportedPolicy::Refuse;
+        let learner = |(id, checkpoint)| LearnerReport { id, checkpoint };
+        report.values = Some(ValuesReport {
+            last: status.last,
+            trimmed: status.trimmed,
+            learners: status.learners.into_iter().map(learner).collect(),
+        });
     }
 
     fn count(&self, values: &Values, sink: CounterSink<'_>) {
