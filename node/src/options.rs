@@ -12,7 +12,7 @@ mod values;
 pub use address_rules::{
     members_at_one_address, parse_members, parse_reachable, reachable_argument,
 };
-pub use hosts::{Hosts, PROGRAM, VALUES, cluster_of_program, is_of_program};
+pub use hosts::{Hosts, PROGRAM, VALUES, is_of_program};
 pub use origin::Origin;
 pub use refused::{Fault, Refused};
 #[cfg(test)]

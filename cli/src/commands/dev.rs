@@ -7,7 +7,7 @@ use super::local_cluster::{
     FolderState, LocalCluster, Program, ReplicaAddresses, ServiceAddresses, ending,
 };
 use clap::builder::PossibleValuesParser;
-use quorumwire_node::options::{Durability, Refused};
+use quorumwire_node::options::{Durability, Hosts, Refused};
 use quorumwire_node::planes::words_on_loopback;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,7 @@ Examples:
   quorumwire dev --plane socket                     # replicate in data planes over UDP
   quorumwire dev --json -- --election-timeout-ms 500
   quorumwire dev -- redis-server --port 6379        # three replicas of the real Redis: docs/run.md
+  quorumwire dev -- --learners 1,2                  # values in one order for all: docs/library.md
   quorumwire dev --serve 8080 -- /opt/my-server     # the port is not among its arguments
   quorumwire dev --restart 1 --dir /tmp/try         # replica 1 was killed: start it again, from another terminal
 
@@ -236,6 +237,12 @@ fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
     let replica = |place: &ReplicaAddresses| {
         let pid = cluster.pid(place.id);
         match &place.service {
+            ServiceAddresses::Store { .. } if cluster.hosts() == Hosts::Values => json!({
+                "id": place.id,
+                "pid": pid,
+                "client": place.client,
+                "http": place.http,
+            }),
             ServiceAddresses::Store { memcached, redis } => json!({
                 "id": place.id,
                 "pid": pid,
@@ -263,9 +270,10 @@ fn port(address: &str) -> String {
 
 /// For people: ports only, which leaves room in a terminal, and what to try.
 fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
-    let headings: &[&str] = match cluster.program() {
-        None => &["ID", "PID", "MEMCACHED", "REDIS", "CLIENT", "HTTP", ""],
-        Some(_) => &["ID", "PID", "SERVER", "HTTP", ""],
+    let headings: &[&str] = match cluster.hosts() {
+        Hosts::Store => &["ID", "PID", "MEMCACHED", "REDIS", "CLIENT", "HTTP", ""],
+        Hosts::Values => &["ID", "PID", "CLIENT", "HTTP", ""],
+        Hosts::Program => &["ID", "PID", "SERVER", "HTTP", ""],
     };
     let mut rows = vec![headings.iter().map(|&it| it.to_owned()).collect::<Vec<_>>()];
     for place in cluster.replicas() {
@@ -273,6 +281,9 @@ fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
         let leads = if place.id == leader { "leader" } else { "" };
         let mut row = vec![place.id.to_string(), pid.unwrap_or_default()];
         match &place.service {
+            ServiceAddresses::Store { .. } if cluster.hosts() == Hosts::Values => {
+                row.push(port(&place.client));
+            }
             ServiceAddresses::Store { memcached, redis } => {
                 row.extend([memcached, redis, &place.client].map(|it| port(it)));
             }
@@ -286,7 +297,10 @@ fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
         return table;
     };
     let (id, http) = (first.id, &first.http);
-    let to_try = what_to_try(&first.service, cluster.program());
+    let to_try = match cluster.hosts() {
+        Hosts::Values => values_to_try(cluster.replicas(), dir),
+        Hosts::Store | Hosts::Program => what_to_try(&first.service, cluster.program()),
+    };
     let restart = restart_command(id, dir);
     let (own, dir) = (own_name(), dir.display());
     format!(
@@ -318,6 +332,17 @@ fn what_to_try(at: &ServiceAddresses, program: Option<&Program>) -> String {
             }
         }
     }
+}
+
+/// What a client of values is told, and how to see how far learners are.
+fn values_to_try(replicas: &[ReplicaAddresses], dir: &Path) -> String {
+    let addresses: Vec<_> = replicas.iter().map(|it| &it.client).collect();
+    format!(
+        "\x20 addresses = {addresses:?}    # client.toml of libquorumwire: docs/library.md\n\
+         \x20 {} values list --dir {}\n",
+        own_name(),
+        dir.display()
+    )
 }
 
 /// What starts a replica again.

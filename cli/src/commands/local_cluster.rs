@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_node::key_folder::KeyFolder;
-use quorumwire_node::options::{Durability, Refused, TABLE};
+use quorumwire_node::options::{Durability, Hosts, Refused, TABLE};
 use quorumwire_node::privileges::make_folder;
 use quorumwire_node::report::Report;
 pub use record::{ClusterRecord, Program, ReplicaAddresses, ServiceAddresses};
@@ -117,7 +117,8 @@ impl LocalCluster {
             }
         };
         recorded.write(dir)?;
-        let keys = keys_for(&dir.join(KEYS_FOLDER), &recorded)?;
+        let hosts = hosts(&recorded, extra);
+        let keys = keys_for(&dir.join(KEYS_FOLDER), &recorded, hosts)?;
         let cluster = Self {
             dir: dir.to_owned(),
             keys,
@@ -240,6 +241,11 @@ impl LocalCluster {
         let child = child.with_context(|| format!("starting replica {id}"))?;
         self.running.insert(id, child);
         Ok(())
+    }
+
+    /// What its servers do.
+    pub fn hosts(&self) -> Hosts {
+        hosts(&self.recorded, &self.extra)
     }
 
     /// What a replica's process is told.
@@ -568,11 +574,12 @@ fn check_program(
 }
 
 /// The keys that are there if they are this cluster's, else new ones.
-fn keys_for(dir: &Path, recorded: &ClusterRecord) -> anyhow::Result<KeyFolder> {
+fn keys_for(dir: &Path, recorded: &ClusterRecord, hosts: Hosts) -> anyhow::Result<KeyFolder> {
+    let name = recorded.name_in_keys(hosts);
     if dir.exists() {
         if let Some(keys) = KeyFolder::open(dir)
             .ok()
-            .filter(|keys| keys.cluster() == recorded.name_in_keys())
+            .filter(|keys| keys.cluster() == name)
         {
             return Ok(keys);
         }
@@ -580,7 +587,17 @@ fn keys_for(dir: &Path, recorded: &ClusterRecord) -> anyhow::Result<KeyFolder> {
     }
     let ids = recorded.replicas.iter().map(|replica| replica.id);
     let members = ids.map(|id| (ReplicaId(id), Vec::new())).collect();
-    KeyFolder::create(dir, &recorded.name_in_keys(), &members, KEYS_DAYS)
+    KeyFolder::create(dir, &name, &members, KEYS_DAYS)
+}
+
+/// What the servers do, with these further options.
+fn hosts(recorded: &ClusterRecord, extra: &[String]) -> Hosts {
+    let is_learners = |word: &String| word == "--learners" || word.starts_with("--learners=");
+    match recorded.program {
+        Some(_) => Hosts::Program,
+        None if extra.iter().any(is_learners) => Hosts::Values,
+        None => Hosts::Store,
+    }
 }
 
 /// Keeps a folder for as long as the file is open.

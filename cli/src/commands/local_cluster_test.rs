@@ -134,3 +134,20 @@ fn a_taken_port_is_named() {
         "{error}"
     );
 }
+
+/// A server refuses certificates for another kind of cluster.
+#[test]
+fn keys_are_for_what_the_servers_do() {
+    for (extra, end) in [
+        (&["--learners", "1,2"][..], "/values"),
+        (&["--learners=1"], "/values"),
+        (&["--reads", "lease"], ""),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let extra: Vec<_> = extra.iter().map(|it| (*it).to_owned()).collect();
+        let opened = LocalCluster::open(dir.path(), None, Durability::Sync, &extra);
+        let (cluster, _) = opened.unwrap();
+        let named = format!("{}{end}", cluster.recorded.cluster);
+        assert_eq!(cluster.keys.cluster(), named, "{extra:?}");
+    }
+}

@@ -27,9 +27,10 @@ enum Command {
     },
     /// Drop what is kept only for a learner that will not come back
     #[command(after_help = "\
-The other learners lose nothing, unless --upto goes further than they have checkpointed. If the learner does
-come back, it is told up to where it has lost values; it needs another learner's state then. What is decided
-from now on is kept for it again: to be rid of it, start the servers with other --learners.
+The other learners lose nothing, unless --upto goes further than they have checkpointed. If the
+learner does come back, it is told up to where it has lost values; it needs another learner's state
+then. What is decided from now on is kept for it again: to be rid of it, start the servers with
+other --learners.
 
 Example:
   quorumwire values declare-lost --learner 2 --addr 10.0.0.10:7480")]

@@ -3,13 +3,6 @@
 /// What a program is called in its cluster's name, whichever it is.
 pub const PROGRAM: &str = "run";
 
-/// The full name of a cluster that serves a program and is told that it is called so: neither replicas nor
-/// certificates of programs and of the store are mixed up.
-#[must_use]
-pub fn cluster_of_program(cluster: &str) -> String {
-    format!("{cluster}/{PROGRAM}")
-}
-
 /// Whether a cluster of this full name serves a program.
 #[must_use]
 pub fn is_of_program(cluster: &str) -> bool {
@@ -41,7 +34,8 @@ impl Hosts {
         }
     }
 
-    /// How the full name of its cluster ends.
+    /// How the full name of its cluster ends, so that neither replicas nor certificates of one kind and of
+    /// another are mixed up.
     #[must_use]
     pub const fn end_of_name(self) -> &'static str {
         match self {

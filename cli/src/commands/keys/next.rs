@@ -2,7 +2,7 @@
 use super::super::status::columns;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_node::key_folder::Step;
-use quorumwire_node::options::is_of_program;
+use quorumwire_node::options::Hosts;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -139,10 +139,10 @@ fn files_of(id: ReplicaId) -> String {
 
 /// How a replica is started with its files.
 fn start(cluster: &str, id: &str, more: &str) -> String {
-    let (command, end) = if is_of_program(cluster) {
-        ("run", "... -- COMMAND")
-    } else {
-        ("server", "...")
+    let (command, end) = match Hosts::of(cluster) {
+        Hosts::Store => ("server", "..."),
+        Hosts::Program => ("run", "... -- COMMAND"),
+        Hosts::Values => ("server", "--learners 1,2 ..."),
     };
     let id_option = if more.is_empty() {
         String::new()
@@ -199,8 +199,11 @@ mod tests {
         );
         assert!(said.contains("quorumwire server --tls-ca"), "{said}");
         assert!(said.lines().all(|it| it.len() <= 80), "{said}");
-        let said = of_new(dir, "quorumwire/run", &members.into());
+        let said = of_new(dir, "quorumwire/run", &members.clone().into());
         assert!(said.contains("quorumwire run --tls-ca"), "{said}");
+        let said = of_new(dir, "quorumwire/values", &members.into());
+        assert!(said.contains("secret.toml --learners 1,2 ..."), "{said}");
+        assert!(said.lines().all(|it| it.len() <= 80), "{said}");
         let said = of_add(dir, "quorumwire", ReplicaId(3), &[]);
         assert!(
             line(&said, "replica 3:").ends_with("replica-3-key.pem"),

@@ -1,7 +1,7 @@
 //! What a cluster's folder remembers: its name, what it serves, and where its replicas listen.
 use super::OWN_PORTS;
 use anyhow::{Context as _, bail};
-use quorumwire_node::options::{Durability, cluster_of_program};
+use quorumwire_node::options::{Durability, Hosts};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -161,12 +161,9 @@ impl ClusterRecord {
         })
     }
 
-    /// The name that its certificates are for.
-    pub(super) fn name_in_keys(&self) -> String {
-        match self.program {
-            None => self.cluster.clone(),
-            Some(_) => cluster_of_program(&self.cluster),
-        }
+    /// The name that its certificates are for, where its servers do this.
+    pub(super) fn name_in_keys(&self, hosts: Hosts) -> String {
+        format!("{}{}", self.cluster, hosts.end_of_name())
     }
 }
 
