@@ -13,6 +13,7 @@ mod utc;
 
 use quorumwire_node::server::served::ended::EndedByLog;
 use quorumwire_node::{logging, options};
+use quorumwire_paxos_process::SwitchError;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -51,7 +52,8 @@ fn code_of(error: &anyhow::Error) -> ExitCode {
     if !logging::takes_last_words(&words) {
         output::complain(words);
     }
-    if error.is::<options::Refused>() {
+    let of_switch = error.downcast_ref::<SwitchError>();
+    if error.is::<options::Refused>() || of_switch.is_some_and(SwitchError::is_of_options) {
         ExitCode::from(2)
     } else if error.is::<EndedByLog>() {
         ExitCode::from(3)

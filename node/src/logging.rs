@@ -31,14 +31,19 @@ static IS_WRITING: AtomicBool = AtomicBool::new(false);
 
 /// Starts logging for the rest of the process; called once. Lines wait until [`start_writing`].
 pub fn start(options: &ServerOptions) {
+    start_as(options.log_level, options.log_format);
+}
+
+/// As [`start`], with these options alone.
+pub fn start_as(level: Level, format: LogFormat) {
     IS_LOGGING.store(true, Ordering::Relaxed);
     let builder = fmt()
-        .with_max_level(options.log_level)
+        .with_max_level(level)
         .with_writer(ToQueue)
         .log_internal_errors(false) // it would be said on standard error, and panic where that cannot be
         .with_target(false)
         .with_ansi(io::stderr().is_terminal());
-    match options.log_format {
+    match format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),
     }
@@ -49,7 +54,7 @@ pub fn start(options: &ServerOptions) {
 }
 
 /// Starts the thread that writes. Not before privileges are given up: it would keep them.
-pub(crate) fn start_writing() -> anyhow::Result<()> {
+pub fn start_writing() -> anyhow::Result<()> {
     if IS_WRITING.swap(true, Ordering::Relaxed) {
         return Ok(());
     }

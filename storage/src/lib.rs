@@ -81,6 +81,7 @@
 //! like its torn end; no single disk can tell these two apart.
 mod disk;
 mod identity;
+mod learner;
 mod log_writer;
 mod mark;
 mod mutants;
@@ -89,6 +90,7 @@ mod replay;
 mod segment;
 mod snapshots;
 mod term_runs;
+mod votes;
 mod wal;
 mod watch;
 
@@ -96,12 +98,14 @@ pub use disk::{
     Disk, DiskFile, FILES_MAX, Faults, FaultyDisk, FolderDisk, IO_SLICES_MAX, LOCK_NAME, MemoryDisk,
 };
 pub use identity::{FolderOwner, Owned, owner_of};
+pub use learner::{LearnerCheckpoint, LearnerFolder};
 pub use log_writer::{
     BATCH_BYTES_TARGET, JOB_BYTES_WAITING_MAX, JOBS_WAITING_MAX, Log, LogCounters, LogHealth,
     LogJob, LogRefused, LogWriter, compactable,
 };
 pub use open::{give_up, open, open_memory, open_watched, restate_identity};
 pub use snapshots::{SNAPSHOTS_KEPT, SnapshotError, SnapshotFile, Snapshots};
+pub use votes::{VoteLog, VotesError, VotesFolder, VotesOwner};
 pub use wal::{Wal, WalError};
 pub use watch::Part;
 

@@ -20,6 +20,7 @@ const SLOT_BYTES: usize = 55;
 const KIND_LIVES: u8 = 1;
 const KIND_REGISTERS: u8 = 2;
 const KIND_SLOT: u8 = 3;
+const KIND_SYNCED: u8 = 4;
 
 /// One record.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,8 @@ pub enum PaxosRecord {
     Registers(Box<PaxosRegisters>),
     /// The registers and what is known of one instance, with the value voted for.
     Slot(Box<PaxosRegisters>, Box<PaxosSlot>, Vec<u8>),
+    /// All that stands before this byte of the file was durable when this record was written.
+    Synced(u64),
 }
 
 /// Why bytes are no record.
@@ -75,6 +78,11 @@ impl PaxosRecord {
                 put_slot(slot, to);
                 to.put_slice(value);
             }
+            Self::Synced(before) => {
+                to.put_u8(KIND_SYNCED);
+                to.put_u16(0);
+                to.put_u64(*before);
+            }
         }
         let behind = to.len() - begin - PAXOS_RECORD_HEADER_BYTES;
         let behind = u32::try_from(behind).unwrap_or(u32::MAX); // a record is short
@@ -111,6 +119,9 @@ impl PaxosRecord {
                 Some(Self::Registers(Box::new(take_registers(&mut &*body))))
             }
             KIND_SLOT => take_slot(body),
+            KIND_SYNCED => body
+                .as_array()
+                .map(|it| Self::Synced(u64::from_be_bytes(*it))),
             _ => None,
         };
         let record = record.filter(|_| zero == 0);
@@ -222,7 +233,7 @@ mod tests {
         }
     }
 
-    fn records() -> [PaxosRecord; 3] {
+    fn records() -> [PaxosRecord; 4] {
         let slot = PaxosSlot {
             instance: 1,
             round: 2,
@@ -240,6 +251,7 @@ mod tests {
             PaxosRecord::Lives(vec![1, 2, 3]),
             PaxosRecord::Registers(registers.clone()),
             PaxosRecord::Slot(registers, Box::new(slot), b"abc".to_vec()),
+            PaxosRecord::Synced(7),
         ]
     }
 
@@ -286,7 +298,8 @@ mod tests {
                 KIND_SLOT,
                 REGISTERS_BYTES + SLOT_BYTES + 1,
             ),
-            (PAXOS_RECORD_VERSION, 4, 8),
+            (PAXOS_RECORD_VERSION, KIND_SYNCED, 9),
+            (PAXOS_RECORD_VERSION, 5, 8),
         ];
         for (version, kind, behind) in malformed {
             let mut bytes = vec![0; PAXOS_RECORD_HEADER_BYTES + behind];

@@ -28,6 +28,7 @@ mod run;
 mod server;
 mod snapshot;
 mod status;
+mod switch;
 mod top;
 mod transfer;
 mod values;
@@ -55,6 +56,8 @@ enum Command {
     Server(server::Arguments),
     /// Run one replica of a program that was not written for it
     Run(run::Arguments),
+    /// Run a coordinator or an acceptor of a Paxos deployment
+    Switch(switch::Arguments),
     /// Run a whole cluster on this machine, for trying things out
     Dev(dev::Arguments),
     /// Watch three replicas lose their leader and go on
@@ -131,6 +134,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Server(arguments) => server::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Switch(arguments) => switch::run(&arguments),
         Command::Dev(arguments) => dev::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),

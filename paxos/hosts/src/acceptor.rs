@@ -90,6 +90,7 @@ impl AcceptorHost {
                         .fold(lives, |it, (acceptor, life)| it.with(acceptor, *life));
                 }
                 PaxosRecord::Registers(stored) => registers = Some(*stored),
+                PaxosRecord::Synced(_) => {}
                 PaxosRecord::Slot(stored, slot, value) => {
                     let trimmed = stored.trimmed;
                     registers = Some(*stored);

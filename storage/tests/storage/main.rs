@@ -9,5 +9,6 @@ mod power_cuts;
 mod real_folder;
 mod snapshots;
 mod syncs;
+mod votes;
 mod world;
 mod writer;

@@ -1,6 +1,6 @@
 //! Each check of storage left out once: the test named beside it must fail then, and only then. The
 //! simulator hunts them, too; damage that needs an exact place is found here only.
-use crate::{damage, power_cuts, snapshots, syncs, writer};
+use crate::{damage, power_cuts, snapshots, syncs, votes, writer};
 use quorumwire_mutants::{activate, reached};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -62,6 +62,21 @@ const NEEDED: &[Needed] = &[
         "power_cuts::after_a_failed_sync_nothing_is_trusted_that_is_not_written_again",
     ),
     ("vote-not-written", CUTS, CUTS_NAME),
+    (
+        "vote-said-before-sync",
+        votes::what_was_synced_survives_every_power_cut,
+        "votes::what_was_synced_survives_every_power_cut",
+    ),
+    (
+        "what-later-batches-cover-is-cut",
+        votes::what_a_later_batch_covers_is_not_cut_off,
+        "votes::what_a_later_batch_covers_is_not_cut_off",
+    ),
+    (
+        "what-the-mark-covers-is-cut",
+        votes::every_damage_to_what_was_durable_is_seen,
+        "votes::every_damage_to_what_was_durable_is_seen",
+    ),
 ];
 
 #[test]

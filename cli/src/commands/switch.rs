@@ -1,0 +1,154 @@
+//! `quorumwire switch`: a coordinator or an acceptor of a Paxos deployment. Only reads options; the work is
+//! done in `paxos/process`.
+use super::server::die_with_parent;
+use quorumwire_node::logging;
+use quorumwire_node::options::LogFormat;
+use quorumwire_paxos_process::{
+    DeploymentFile, Durability, Lives, Role, SwitchError, SwitchOptions, make_folder,
+};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Runs until SIGTERM or SIGINT. A deployment is coordinators, of which one gives values their instances and
+/// the others are its backups; acceptors, a majority of which has to vote for each; and learners, which are
+/// parts of other programs (libquorumwire). A file that all of them have names their addresses.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  # the key of a deployment, in a file that all its hosts have a copy of
+  quorumwire keys new --file secret.toml
+  quorumwire keys plane-clients --file secret.toml --cluster orders --out orders.keys
+
+  # orders.toml, likewise
+  name = \"orders\"
+  coordinators = [\"10.0.0.1:7500\", \"10.0.0.2:7500\"]
+  acceptors = [\"10.0.0.3:7500\", \"10.0.0.4:7500\", \"10.0.0.5:7500\"]
+  learners = [\"10.0.0.6:7500\", \"10.0.0.7:7500\"]
+  key-file = \"orders.keys\"
+
+  # once, on the first acceptor's host; then, and after each restart
+  quorumwire switch --deployment orders.toml --role acceptor --number 0 --dir votes --make-folder first
+  quorumwire switch --deployment orders.toml --role acceptor --number 0 --dir votes
+
+  # a coordinator
+  quorumwire switch --deployment orders.toml --role coordinator --number 0")]
+pub struct Arguments {
+    /// The deployment's file
+    #[arg(long, value_name = "FILE")]
+    deployment: PathBuf,
+    /// What it does there
+    #[arg(long, value_enum)]
+    role: RoleName,
+    /// Its number among those of its role: its place in the deployment's file, from 0
+    #[arg(long, value_name = "N")]
+    number: u8,
+    /// An acceptor's folder: its votes, and how many lives it has had
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// What an acceptor remembers: `sync`: its votes are on disk before it says them; `memory`: nothing, each
+    /// start is a new life that the others have to let in
+    #[arg(long, value_enum, default_value_t = DurabilityName::Sync)]
+    durability: DurabilityName,
+    /// Make an acceptor's folder and stop: `first`, as a new deployment begins; `lost`, where it has run before
+    /// and its folder is gone
+    #[arg(long, value_enum, value_name = "WHEN")]
+    make_folder: Option<LivesName>,
+    /// Where the role runs
+    #[arg(long, value_enum, default_value_t = PlaneName::Socket)]
+    plane: PlaneName,
+    /// Where to listen, if not at the address in the deployment's file
+    #[arg(long, value_name = "IP:PORT")]
+    listen: Option<SocketAddr>,
+    /// Look for packets this long before sleeping, in microseconds: lower latency for a processor of its own
+    #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    busy_poll_us: u64,
+    /// Least level of what is logged
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: tracing::Level,
+    /// How the log looks
+    #[arg(long, value_enum, default_value_t = FormatName::Text)]
+    log_format: FormatName,
+    /// Die as soon as this parent process is gone
+    #[arg(long, value_name = "PID", hide = true)]
+    die_with_parent: Option<i32>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum RoleName {
+    Coordinator,
+    Acceptor,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum DurabilityName {
+    Sync,
+    Memory,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum LivesName {
+    First,
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum PlaneName {
+    /// In this process, over UDP
+    Socket,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum FormatName {
+    Text,
+    Json,
+}
+
+/// Runs the switch, or makes its folder.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(parent) = arguments.die_with_parent {
+        die_with_parent(parent)?;
+    }
+    let PlaneName::Socket = arguments.plane;
+    let options = SwitchOptions {
+        deployment: DeploymentFile::load(&arguments.deployment).map_err(SwitchError::from)?,
+        role: match arguments.role {
+            RoleName::Coordinator => Role::Coordinator,
+            RoleName::Acceptor => Role::Acceptor,
+        },
+        number: arguments.number,
+        listen: arguments.listen,
+        dir: arguments.dir.clone(),
+        durability: match arguments.durability {
+            DurabilityName::Sync => Durability::Sync,
+            DurabilityName::Memory => Durability::Memory,
+        },
+        busy_poll: Duration::from_micros(arguments.busy_poll_us),
+    };
+    if let Some(lives) = arguments.make_folder {
+        let lives = match lives {
+            LivesName::First => Lives::First,
+            LivesName::Lost => Lives::ReplacesLost,
+        };
+        make_folder(&options, lives)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    logging::start_as(
+        arguments.log_level,
+        match arguments.log_format {
+            FormatName::Text => LogFormat::Text,
+            FormatName::Json => LogFormat::Json,
+        },
+    );
+    logging::start_writing()?;
+    quorumwire_paxos_process::run(&options, &stop)?;
+    Ok(ExitCode::SUCCESS)
+}

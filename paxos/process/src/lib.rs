@@ -1,0 +1,14 @@
+//! What runs a host of a Paxos role on a machine: the deployment's file and keys, a socket, a disk and the
+//! clock. A switch is a process that coordinates or votes; a member learns and proposes, as a part of another
+//! program.
+mod deployment_file;
+mod member;
+mod reporter;
+mod switch;
+mod waiting;
+
+pub use deployment_file::{DeploymentError, DeploymentFile, Timing};
+pub use member::{
+    Instance, Member, MemberError, MemberOptions, Recovered, SUBMITTED_MAX, WINDOW_BYTES,
+};
+pub use switch::{Durability, Lives, Role, SwitchError, SwitchOptions, make_folder, run};

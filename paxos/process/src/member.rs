@@ -1,0 +1,718 @@
+//! A member of a deployment: a learner and the proposer beside it, as a part of another program. A thread of
+//! its own waits for packets; what the program wants is handed to it.
+use crate::deployment_file::{DeploymentError, DeploymentFile};
+use crate::reporter::Reporter;
+use crate::waiting::{Bell, wait};
+use bytes::Bytes;
+use quorumwire_datagrams::{Datagrams, Incoming};
+use quorumwire_fastpath::Outbox;
+use quorumwire_interfaces::PlaneError;
+use quorumwire_paxos::{
+    Fate, Learner, LearnerOptions, Lives, NotTaken, Proposer, VALUE_BYTES_MAX, Values,
+};
+use quorumwire_paxos_hosts::{Driver, Happened, LearnerHost, Since};
+use quorumwire_storage::{FolderDisk, LearnerCheckpoint, LearnerFolder};
+use quorumwire_wire::PaxosRecord;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Datagrams taken in before what they have led to is given on.
+const BATCH_MAX: usize = 256;
+/// How often the host looks at the time.
+const TICK: Duration = Duration::from_millis(2);
+/// Values that a program may have submitted and not heard of; further ones wait in the call.
+pub const SUBMITTED_MAX: usize = 1024;
+/// Bytes of values that may wait to be taken, unless it is said otherwise.
+pub const WINDOW_BYTES: usize = 1 << 20;
+/// What holds no value is checkpointed at most this often.
+const KEEPING_PAUSE: Duration = Duration::from_millis(50);
+/// What a value counts beside its bytes.
+const VALUE_COUNTS_BYTES: usize = 64;
+
+/// The number of what was decided.
+pub type Instance = u64;
+
+/// How a member takes part.
+#[derive(Clone, Debug)]
+pub struct MemberOptions {
+    /// The deployment.
+    pub deployment: DeploymentFile,
+    /// Which of its learners.
+    pub learner: u8,
+    /// Where it listens, if that is not the address that the deployment's file gives.
+    pub listen: Option<SocketAddr>,
+    /// Its folder: what has to be kept with a checkpoint of the program.
+    pub dir: PathBuf,
+    /// Bytes of values that may wait to be taken.
+    pub window_bytes: usize,
+    /// It looks for packets for so long before it sleeps.
+    pub busy_poll: Duration,
+}
+
+/// Why a member cannot do something.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberError {
+    /// There is no such learner.
+    #[error("there is no learner {learner}; allowed: 0 to {last}")]
+    NoSuchLearner {
+        /// The number.
+        learner: u8,
+        /// The last one that there is.
+        last: usize,
+    },
+    /// The deployment's file or key cannot be used.
+    #[error("{0}")]
+    Deployment(#[from] DeploymentError),
+    /// The system refused something.
+    #[error("{0}: {1}")]
+    System(String, io::Error),
+    /// The folder cannot be used.
+    #[error("{0}: {1}")]
+    Folder(PathBuf, io::Error),
+    /// The box cannot be made.
+    #[error("{0:?}")]
+    Box(PlaneError),
+    /// A value is longer than a deployment takes.
+    #[error("the value has {bytes} bytes; allowed: at most {VALUE_BYTES_MAX}")]
+    TooLong {
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// Nobody knows the proposer's session any more: the value may have been decided, or not.
+    #[error("it is not known whether the value was decided")]
+    Unknown,
+    /// All others have forgotten what this learner lacks.
+    #[error(
+        "what was decided up to instance {upto} is kept by nobody any more: begin from another learner's checkpoint"
+    )]
+    Behind {
+        /// The last instance that is forgotten.
+        upto: Instance,
+    },
+    /// This learner was given the instance before.
+    #[error("instance {0} was delivered before")]
+    Delivered(Instance),
+    /// It is too far from what is known.
+    #[error("instance {instance} is too far: allowed are {} to {}", .first, .last)]
+    TooFar {
+        /// The instance.
+        instance: Instance,
+        /// The first that can be asked for.
+        first: Instance,
+        /// The last.
+        last: Instance,
+    },
+    /// A checkpoint of what was not delivered yet.
+    #[error("instance {0} was not delivered yet")]
+    NotDelivered(Instance),
+    /// It was closed.
+    #[error("the member was closed")]
+    Closed,
+}
+
+/// What is decided in an instance.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Recovered {
+    /// This value.
+    Value(Vec<u8>),
+    /// A no-op: what somebody gave who asked.
+    NoOp(Vec<u8>),
+    /// A piece of a value, or one that was delivered before.
+    NoValue,
+}
+
+/// What is told of a value that was submitted.
+type Done = Box<dyn FnOnce(Result<Instance, MemberError>) + Send>;
+
+enum Command {
+    Submit(Vec<u8>, Done),
+    Checkpoint(Instance, Sender<Result<(), MemberError>>),
+    Recover(Instance, Vec<u8>, Sender<Result<Recovered, MemberError>>),
+}
+
+#[derive(Default)]
+struct Queues {
+    commands: VecDeque<Command>,
+    /// Values that were submitted and not settled.
+    submitted: usize,
+    deliveries: VecDeque<(Instance, Vec<u8>)>,
+    waiting_bytes: usize,
+    /// The last one that the program took.
+    taken: Instance,
+    /// Nothing is delivered until all before this comes from somebody else.
+    behind: Option<Instance>,
+    closed: bool,
+}
+
+struct Shared {
+    queues: Mutex<Queues>,
+    /// Rung when there is something to take, or room.
+    changed: Condvar,
+    bell: Bell,
+    /// Told when there is something to take.
+    listener: Mutex<Option<Box<dyn Fn() + Send>>>,
+    window_bytes: usize,
+}
+
+impl Shared {
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self) {
+        self.changed.notify_all();
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listener) = &*listener {
+            listener();
+        }
+    }
+}
+
+/// A learner and the proposer beside it.
+pub struct Member {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Member {
+    /// Joins the deployment. What was not checkpointed is delivered again.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn open(options: &MemberOptions) -> Result<Self, MemberError> {
+        let deployment = &options.deployment;
+        let all = &deployment.addresses.learners;
+        let own = all.get(usize::from(options.learner)).copied();
+        let own = own.ok_or(MemberError::NoSuchLearner {
+            learner: options.learner,
+            last: all.len() - 1,
+        })?;
+        let keys = deployment.load_keys()?;
+        let failed = |error| MemberError::Folder(options.dir.clone(), error);
+        std::fs::create_dir_all(&options.dir).map_err(failed)?;
+        let disk = FolderDisk::open(&options.dir).map_err(failed)?;
+        let group = deployment.deployment.group;
+        let (folder, kept) = LearnerFolder::open(Arc::new(disk), group).map_err(failed)?;
+        let values = if kept.state.is_empty() {
+            Values::default()
+        } else {
+            Values::from_bytes(&kept.state).map_err(failed)?
+        };
+        let timing = deployment.timing;
+        let learner = LearnerOptions {
+            deployment: deployment.deployment,
+            me: options.learner,
+            patience: timing.retry,
+            retry: timing.retry,
+            report: 4 * timing.heartbeat,
+        };
+        let random = || {
+            getrandom::u64().map_err(|error| {
+                MemberError::System("no random number".to_owned(), io::Error::from(error))
+            })
+        };
+        let configuration = Lives::first(deployment.deployment.acceptors).number();
+        let software = Learner::new(learner, configuration, kept.state_at, values, random()?);
+        let proposer = Proposer::new(deployment.deployment, 2 * timing.retry, random()?);
+        let addresses = Arc::clone(&deployment.addresses);
+        let host = LearnerHost::new(&learner, addresses, own, &keys, software, proposer)
+            .map_err(MemberError::Box)?;
+        let listen = options.listen.unwrap_or(own);
+        let wire = Datagrams::bind(listen)
+            .map_err(|error| MemberError::System(format!("cannot listen on {listen}"), error))?;
+        let bell =
+            Bell::new().map_err(|error| MemberError::System("no eventfd".to_owned(), error))?;
+        let shared = Arc::new(Shared {
+            queues: Mutex::new(Queues {
+                taken: kept.upto,
+                ..Queues::default()
+            }),
+            changed: Condvar::new(),
+            bell,
+            listener: Mutex::new(None),
+            window_bytes: options.window_bytes.max(1),
+        });
+        let run = MemberThread {
+            host,
+            around: Around {
+                wire,
+                reporter: Reporter::default(),
+            },
+            folder,
+            dir: options.dir.clone(),
+            window: deployment.deployment.window,
+            next_keeping: Duration::ZERO,
+            delivered_upto: kept.upto,
+            state: None,
+            kept,
+            shared: Arc::clone(&shared),
+            unsent: VecDeque::new(),
+            submitted: BTreeMap::new(),
+            recovering: BTreeMap::new(),
+            begun: Instant::now(),
+            busy_poll: options.busy_poll,
+        };
+        let thread = std::thread::Builder::new().name("quorumwire".to_owned());
+        let thread = thread
+            .spawn(move || run.run())
+            .map_err(|error| MemberError::System("no thread".to_owned(), error))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Proposes a value, and returns when this learner knows what became of it: its instance.
+    ///
+    /// # Errors
+    /// Why it is not taken, or that nobody knows.
+    pub fn submit(&self, value: &[u8]) -> Result<Instance, MemberError> {
+        let (tell, told) = channel();
+        self.submit_then(value.to_vec(), move |outcome| {
+            tell.send(outcome).ok();
+        })?;
+        told.recv().unwrap_or(Err(MemberError::Closed))
+    }
+
+    /// Proposes a value, and returns at once, unless [`SUBMITTED_MAX`] are under way. What becomes of it is told
+    /// on the member's thread, which is not to be kept waiting.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub fn submit_then(
+        &self,
+        value: Vec<u8>,
+        done: impl FnOnce(Result<Instance, MemberError>) + Send + 'static,
+    ) -> Result<(), MemberError> {
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(MemberError::TooLong { bytes: value.len() });
+        }
+        let queues = self.shared.queues();
+        let is_full = |it: &mut Queues| it.submitted >= SUBMITTED_MAX && !it.closed;
+        let mut queues = self
+            .shared
+            .changed
+            .wait_while(queues, is_full)
+            .unwrap_or_else(PoisonError::into_inner);
+        if queues.closed {
+            return Err(MemberError::Closed);
+        }
+        queues.submitted += 1;
+        queues
+            .commands
+            .push_back(Command::Submit(value, Box::new(done)));
+        drop(queues);
+        self.shared.bell.ring();
+        Ok(())
+    }
+
+    /// The next value and its instance, if one comes in this time. It counts as taken.
+    ///
+    /// # Errors
+    /// The learner is behind what others keep, or was closed.
+    pub fn next_within(
+        &self,
+        at_most: Duration,
+    ) -> Result<Option<(Instance, Vec<u8>)>, MemberError> {
+        let has_none =
+            |it: &mut Queues| it.deliveries.is_empty() && it.behind.is_none() && !it.closed;
+        let (mut queues, _) = self
+            .shared
+            .changed
+            .wait_timeout_while(self.shared.queues(), at_most, has_none)
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some((instance, value)) = queues.deliveries.pop_front() {
+            let was_full = queues.waiting_bytes >= self.shared.window_bytes;
+            queues.waiting_bytes -= value.len() + VALUE_COUNTS_BYTES;
+            queues.taken = instance;
+            drop(queues);
+            if was_full {
+                self.shared.bell.ring();
+            }
+            return Ok(Some((instance, value)));
+        }
+        match queues.behind {
+            Some(upto) => Err(MemberError::Behind { upto }),
+            None if queues.closed => Err(MemberError::Closed),
+            None => Ok(None),
+        }
+    }
+
+    /// Calls this, on the member's thread, whenever there is something to take. It is not to keep that waiting.
+    pub fn listen(&self, listener: impl Fn() + Send + 'static) {
+        let mut place = (self.shared.listener.lock()).unwrap_or_else(PoisonError::into_inner);
+        *place = Some(Box::new(listener));
+    }
+
+    /// What the program made of all values up to this instance, which it was given, is safe: they are not
+    /// delivered again. What all learners have is forgotten.
+    ///
+    /// # Errors
+    /// It was not delivered yet, or the folder cannot be written.
+    pub fn checkpoint(&self, upto: Instance) -> Result<(), MemberError> {
+        let (tell, told) = channel();
+        self.ask(Command::Checkpoint(upto, tell), &told)
+    }
+
+    /// Asks for an instance that was not delivered yet. What was decided comes back; if nothing was, the no-op
+    /// is decided. It is delivered, too, when all before it was.
+    ///
+    /// # Errors
+    /// It was delivered before, or is too far away.
+    pub fn recover(&self, instance: Instance, no_op: &[u8]) -> Result<Recovered, MemberError> {
+        let (tell, told) = channel();
+        self.ask(Command::Recover(instance, no_op.to_vec(), tell), &told)
+    }
+
+    fn ask<T>(
+        &self,
+        command: Command,
+        told: &Receiver<Result<T, MemberError>>,
+    ) -> Result<T, MemberError> {
+        let mut queues = self.shared.queues();
+        if queues.closed {
+            return Err(MemberError::Closed);
+        }
+        queues.commands.push_back(command);
+        drop(queues);
+        self.shared.bell.ring();
+        told.recv().unwrap_or(Err(MemberError::Closed))
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.shared.queues().closed = true;
+        self.shared.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+struct Around {
+    wire: Datagrams,
+    reporter: Reporter,
+}
+
+/// What a host drives while the socket is in use.
+struct WithSocket<'a> {
+    wire: &'a mut Datagrams,
+    reporter: &'a mut Reporter,
+}
+
+impl Outbox for WithSocket<'_> {
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+        self.wire.send(to, datagram);
+    }
+}
+
+impl Driver for WithSocket<'_> {
+    fn keep(&mut self, _record: PaxosRecord, _number: u64) {}
+
+    fn happened(&mut self, what: Happened) {
+        self.reporter.happened(&what);
+    }
+}
+
+impl Around {
+    fn driver(&mut self) -> WithSocket<'_> {
+        WithSocket {
+            wire: &mut self.wire,
+            reporter: &mut self.reporter,
+        }
+    }
+}
+
+struct MemberThread {
+    host: LearnerHost,
+    around: Around,
+    folder: LearnerFolder,
+    dir: PathBuf,
+    window: u32,
+    /// What the folder holds.
+    kept: LearnerCheckpoint,
+    /// When it may be written again without the program's doing.
+    next_keeping: Duration,
+    /// The state behind some instance that was learned, for the next checkpoint at or behind it.
+    state: Option<(Instance, Bytes)>,
+    /// The last instance of which the program was given the value, if there was one.
+    delivered_upto: Instance,
+    shared: Arc<Shared>,
+    /// Values for which the proposer has no room yet.
+    unsent: VecDeque<(Vec<u8>, Done)>,
+    submitted: BTreeMap<u64, Done>,
+    recovering: BTreeMap<Instance, Sender<Result<Recovered, MemberError>>>,
+    begun: Instant,
+    busy_poll: Duration,
+}
+
+impl MemberThread {
+    fn run(mut self) {
+        let mut incoming = Incoming::default();
+        let mut next_tick = Duration::ZERO;
+        let mut heard_at = self.begun;
+        while self.obey() {
+            let now = self.begun.elapsed();
+            if now >= next_tick {
+                next_tick = now + TICK;
+                self.host.tick(now, &mut self.around.driver());
+                self.see_behind();
+                self.keep_what_holds_no_value(now);
+            }
+            let before = self.around.wire.counters().received;
+            let is_more = self.receive(&mut incoming);
+            self.learn();
+            self.around.wire.flush();
+            if self.around.wire.counters().received > before {
+                heard_at = Instant::now();
+            }
+            if is_more || heard_at.elapsed() < self.busy_poll {
+                continue;
+            }
+            let left = next_tick.saturating_sub(self.begun.elapsed());
+            if let Err(error) = wait(&self.around.wire, Some(&self.shared.bell), left) {
+                tracing::error!(%error, "the member cannot wait for packets, and ends");
+                break;
+            }
+        }
+        self.shared.queues().closed = true;
+        for (_, done) in std::mem::take(&mut self.submitted) {
+            done(Err(MemberError::Unknown));
+        }
+        for (_, done) in std::mem::take(&mut self.unsent) {
+            done(Err(MemberError::Closed));
+        }
+        self.shared.tell();
+    }
+
+    /// Does what the program wants; false: it wants nothing any more.
+    fn obey(&mut self) -> bool {
+        loop {
+            let mut queues = self.shared.queues();
+            if queues.closed {
+                return false;
+            }
+            let command = queues.commands.pop_front();
+            drop(queues);
+            match command {
+                None => break,
+                Some(Command::Submit(value, done)) => self.unsent.push_back((value, done)),
+                Some(Command::Checkpoint(upto, tell)) => {
+                    let outcome = self.checkpoint(upto);
+                    tell.send(outcome).ok();
+                }
+                Some(Command::Recover(instance, no_op, tell)) => {
+                    self.recover(instance, &no_op, tell);
+                }
+            }
+        }
+        self.submit();
+        true
+    }
+
+    fn submit(&mut self) {
+        let now = self.begun.elapsed();
+        while let Some((value, done)) = self.unsent.pop_front() {
+            let taken = self.host.submit(now, &value, &mut self.around.driver());
+            match taken {
+                Ok(ticket) => {
+                    self.submitted.insert(ticket, done);
+                }
+                Err(NotTaken::WindowFull) => {
+                    self.unsent.push_front((value, done));
+                    return;
+                }
+                Err(NotTaken::TooLong { bytes }) => {
+                    done(Err(MemberError::TooLong { bytes }));
+                    self.settled(1);
+                }
+            }
+        }
+    }
+
+    fn settled(&self, count: usize) {
+        if count > 0 {
+            self.shared.queues().submitted -= count;
+            self.shared.changed.notify_all();
+        }
+    }
+
+    fn checkpoint(&mut self, upto: Instance) -> Result<(), MemberError> {
+        if upto > self.shared.queues().taken {
+            return Err(MemberError::NotDelivered(upto));
+        }
+        if upto <= self.kept.upto {
+            return Ok(());
+        }
+        let learned = self.learned();
+        // Behind the last value there may be instances that hold none.
+        let last = if upto == self.delivered_upto {
+            learned.max(upto)
+        } else {
+            upto
+        };
+        if learned <= last {
+            self.state = Some((learned, self.state_now()));
+        }
+        let fitting = self.state.take_if(|(instance, _)| *instance <= last);
+        let (state_at, state) =
+            fitting.unwrap_or_else(|| (self.kept.state_at, self.kept.state.clone()));
+        let upto = upto.max(state_at);
+        self.keep(LearnerCheckpoint {
+            upto,
+            state_at,
+            state,
+        })?;
+        if self.state.is_none() && learned > state_at {
+            self.state = Some((learned, self.state_now()));
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, checkpoint: LearnerCheckpoint) -> Result<(), MemberError> {
+        let written = self.folder.write(&checkpoint);
+        written.map_err(|error| MemberError::Folder(self.dir.clone(), error))?;
+        self.host.keep(checkpoint.state_at);
+        self.kept = checkpoint;
+        Ok(())
+    }
+
+    /// Where the program has checkpointed all that it was given, what came since holds no value for it, and
+    /// must not fill the window.
+    fn keep_what_holds_no_value(&mut self, now: Since) {
+        let learned = self.learned();
+        let is_all = self.delivered_upto <= self.kept.upto && learned > self.kept.upto;
+        if !is_all || now < self.next_keeping {
+            return;
+        }
+        self.next_keeping = now + KEEPING_PAUSE;
+        let checkpoint = LearnerCheckpoint {
+            upto: learned,
+            state_at: learned,
+            state: self.state_now(),
+        };
+        if let Err(error) = self.keep(checkpoint) {
+            tracing::error!(%error, "a checkpoint is not written");
+        }
+        self.state = None;
+    }
+
+    /// The last instance that was given on.
+    fn learned(&self) -> Instance {
+        self.host.learner().next() - 1
+    }
+
+    fn state_now(&self) -> Bytes {
+        self.host.learner().values().to_bytes().into()
+    }
+
+    fn recover(
+        &mut self,
+        instance: Instance,
+        no_op: &[u8],
+        tell: Sender<Result<Recovered, MemberError>>,
+    ) {
+        let next = self.host.learner().next();
+        if instance < next {
+            tell.send(Err(MemberError::Delivered(instance))).ok();
+            return;
+        }
+        let now = self.begun.elapsed();
+        let driver = &mut self.around.driver();
+        if self.host.recover(now, instance, no_op, driver) {
+            self.recovering.insert(instance, tell);
+        } else {
+            let window = u64::from(self.window);
+            let far = MemberError::TooFar {
+                instance,
+                first: next,
+                last: next + window - 1,
+            };
+            tell.send(Err(far)).ok();
+        }
+    }
+
+    fn receive(&mut self, incoming: &mut Incoming) -> bool {
+        let Self {
+            host,
+            around,
+            begun,
+            ..
+        } = self;
+        let now = begun.elapsed();
+        let Around { wire, reporter } = around;
+        let mut take = |from, datagram: &[u8], wire: &mut Datagrams| {
+            let reporter = &mut *reporter;
+            host.receive(now, from, datagram, &mut WithSocket { wire, reporter });
+        };
+        incoming.receive(wire, BATCH_MAX, &mut take)
+    }
+
+    /// Gives on what is decided, as long as the program takes it.
+    fn learn(&mut self) {
+        let now = self.begun.elapsed();
+        let (mut given, mut settled_count) = (Vec::new(), 0);
+        let mut room = {
+            let waiting = self.shared.queues().waiting_bytes;
+            self.shared.window_bytes.saturating_sub(waiting)
+        };
+        while room > 0 {
+            let Some((learned, settled)) = self.host.take(now, &mut self.around.driver()) else {
+                break;
+            };
+            let instance = learned.decided.instance;
+            if let Some(tell) = self.recovering.remove(&instance) {
+                tell.send(Ok(match &learned.fate {
+                    Fate::Value(value) => Recovered::Value(value.clone()),
+                    Fate::NoOp => Recovered::NoOp(learned.decided.payload.clone()),
+                    Fate::Repeated | Fate::Piece | Fate::Refused(_) => Recovered::NoValue,
+                }))
+                .ok();
+            }
+            if let Fate::Value(value) = learned.fate
+                && instance > self.kept.upto
+            {
+                room = room.saturating_sub(value.len() + VALUE_COUNTS_BYTES);
+                given.push((instance, value));
+            }
+            for settled in settled {
+                settled_count += 1;
+                if let Some(done) = self.submitted.remove(&settled.ticket) {
+                    done(settled.instance.ok_or(MemberError::Unknown));
+                }
+            }
+            if self.state.is_none() {
+                self.state = Some((instance, self.state_now()));
+            }
+        }
+        self.settled(settled_count);
+        let Some((last, _)) = given.last() else {
+            return;
+        };
+        self.delivered_upto = *last;
+        let mut queues = self.shared.queues();
+        for (instance, value) in given {
+            queues.waiting_bytes += value.len() + VALUE_COUNTS_BYTES;
+            queues.deliveries.push_back((instance, value));
+        }
+        drop(queues);
+        self.shared.tell();
+    }
+
+    fn see_behind(&mut self) {
+        let behind = self.host.learner().is_behind();
+        let mut queues = self.shared.queues();
+        if queues.behind != behind {
+            queues.behind = behind;
+            drop(queues);
+            self.shared.tell();
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What a host's driver tells people: what has changed, and what goes wrong, seldom enough to be read.
+use quorumwire_fastpath::PaxosCounters;
+use quorumwire_paxos::{Ignored, Noted, Turn};
+use quorumwire_paxos_hosts::{Happened, Since};
+use quorumwire_wire::packet::PacketReason;
+use std::time::Duration;
+
+/// The same complaint comes at most this often.
+const COMPLAINT_PAUSE: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub(crate) struct Reporter {
+    now: Since,
+    next_of_window: Since,
+    next_of_values: Since,
+    window_full: u64,
+}
+
+impl Reporter {
+    /// Something has happened.
+    pub(crate) fn happened(&mut self, what: &Happened) {
+        match what {
+            Happened::Turned(turn) => turned(*turn),
+            Happened::Noted(Noted::LetIn) => tracing::info!("the acceptor was let in"),
+            Happened::Noted(Noted::LaterLife { life }) => {
+                let is_due = self.is_values_due();
+                if is_due {
+                    tracing::error!(
+                        life,
+                        "somebody knows of a later life of this acceptor: another one runs with its number, or its folder is an old copy; it says nothing until that is mended"
+                    );
+                }
+            }
+            Happened::TwoValues(header) if self.is_values_due() => {
+                tracing::error!(
+                    instance = header.index,
+                    round = header.term,
+                    "two values in one round: two coordinators have one number"
+                );
+            }
+            Happened::Ignored(why @ (Ignored::TwoValues | Ignored::Contradiction), header)
+                if self.is_values_due() =>
+            {
+                tracing::error!(
+                    ?why,
+                    instance = header.index,
+                    acceptor = header.sender,
+                    "votes contradict each other"
+                );
+            }
+            Happened::NoSuchInstance(upto) => {
+                tracing::warn!(upto, "there is no such instance to be forgotten");
+            }
+            Happened::CannotBegin(error) => {
+                tracing::error!(?error, "the box takes no role");
+            }
+            Happened::Trimmed(_)
+            | Happened::Noted(Noted::Nothing)
+            | Happened::TwoValues(_)
+            | Happened::Ignored(..) => {}
+        }
+    }
+
+    /// Time has passed: looks at what the box has counted. `last`: which learner has kept least, and how far.
+    pub(crate) fn look(&mut self, now: Since, counters: &PaxosCounters, last: Option<(u8, u64)>) {
+        self.now = now;
+        let full = counters.reason(PacketReason::WindowFull);
+        if full > self.window_full && now >= self.next_of_window {
+            self.next_of_window = now + COMPLAINT_PAUSE;
+            let (learner, kept) = last.unwrap_or_default();
+            tracing::warn!(
+                values = full - self.window_full,
+                learner,
+                kept,
+                "the window is full: values are not taken until this learner has checkpointed more"
+            );
+            self.window_full = full;
+        }
+    }
+
+    fn is_values_due(&mut self) -> bool {
+        let is_due = self.now >= self.next_of_values;
+        if is_due {
+            self.next_of_values = self.now + COMPLAINT_PAUSE;
+        }
+        is_due
+    }
+}
+
+fn turned(turn: Turn) {
+    match turn {
+        Turn::Nothing => {}
+        Turn::Asks { round } => tracing::info!(round, "the coordinator asks for a round"),
+        Turn::Coordinates { round, next } => tracing::info!(round, next, "it coordinates"),
+        Turn::StandsBy { round } => {
+            tracing::info!(round, "another one coordinates; it is a backup")
+        }
+        Turn::SameNumber => tracing::error!(
+            "another coordinator has this number: it stays a backup until one of them is restarted with another one"
+        ),
+    }
+}

@@ -1,0 +1,432 @@
+//! A switch: a process that coordinates or votes. One thread waits for packets, lets the host do what they
+//! mean, makes durable what has to be, and sends what came of it.
+use crate::deployment_file::{DeploymentError, DeploymentFile};
+use crate::reporter::Reporter;
+use crate::waiting::wait;
+use quorumwire_datagrams::{Datagrams, Incoming};
+use quorumwire_fastpath::{Outbox, PaxosEngine};
+use quorumwire_interfaces::{PlaneError, PlaneKeys};
+use quorumwire_paxos::CoordinatorOptions;
+use quorumwire_paxos_hosts::{
+    AcceptorHost, AcceptorOptions, CoordinatorHost, Driver, Happened, Since,
+};
+use quorumwire_storage::{FolderDisk, VoteLog, VotesError, VotesFolder, VotesOwner};
+use quorumwire_wire::PaxosRecord;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Datagrams taken in before what they have led to is made durable and sent.
+const BATCH_MAX: usize = 256;
+/// How often a host looks at the time.
+const TICK: Duration = Duration::from_millis(2);
+
+/// What a switch does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Role {
+    /// It gives values their instances.
+    Coordinator,
+    /// It votes.
+    Acceptor,
+}
+
+/// What an acceptor remembers beyond its process.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Durability {
+    /// Promises and votes, which are on disk before they are said.
+    Sync,
+    /// Which life it is in: each start is a new one, which the others let in.
+    Memory,
+}
+
+/// What an acceptor was before its folder is made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Lives {
+    /// Nothing: it has never promised anything.
+    First,
+    /// It has, and its folder is lost: the others have to let it in.
+    ReplacesLost,
+}
+
+/// How a switch is run.
+#[derive(Clone, Debug)]
+pub struct SwitchOptions {
+    /// The deployment.
+    pub deployment: DeploymentFile,
+    /// Its role there.
+    pub role: Role,
+    /// Its number among those of the role, from 0.
+    pub number: u8,
+    /// Where it listens, if that is not the address that the deployment's file gives.
+    pub listen: Option<SocketAddr>,
+    /// An acceptor's folder.
+    pub dir: Option<PathBuf>,
+    /// What an acceptor remembers.
+    pub durability: Durability,
+    /// It looks for packets for so long before it sleeps.
+    pub busy_poll: Duration,
+}
+
+/// Why a switch does not run, or stops.
+#[derive(Debug, thiserror::Error)]
+pub enum SwitchError {
+    /// An option makes no sense.
+    #[error("option {option}: {text}")]
+    Option {
+        /// Its name.
+        option: &'static str,
+        /// What is wrong, and what is allowed.
+        text: String,
+    },
+    /// The deployment's file or key cannot be used.
+    #[error("option deployment: {0}")]
+    Deployment(#[from] DeploymentError),
+    /// It cannot listen.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// Its folder cannot be opened or made.
+    #[error("{0}: {1}")]
+    Folder(PathBuf, io::Error),
+    /// What is in its folder cannot be used.
+    #[error("{0}: {1}")]
+    Votes(PathBuf, VotesError),
+    /// The disk failed: what was not durable was not said.
+    #[error("{0}: writing votes: {1}; restart it when the disk works")]
+    Disk(PathBuf, io::Error),
+    /// A number that nobody can guess is not to be had.
+    #[error("no random number: {0}")]
+    Random(#[from] getrandom::Error),
+    /// The box cannot be made.
+    #[error("{0:?}")]
+    Box(PlaneError),
+    /// The system does not say when packets come.
+    #[error("waiting for packets: {0}")]
+    Wait(io::Error),
+}
+
+impl SwitchError {
+    /// Whether it was asked for something that makes no sense.
+    #[must_use]
+    pub fn is_of_options(&self) -> bool {
+        matches!(self, Self::Option { .. } | Self::Deployment(_))
+    }
+}
+
+impl SwitchOptions {
+    fn all_of_role(&self) -> &[SocketAddr] {
+        match self.role {
+            Role::Coordinator => &self.deployment.addresses.coordinators,
+            Role::Acceptor => &self.deployment.addresses.acceptors,
+        }
+    }
+
+    /// Its address in the deployment.
+    fn own_address(&self) -> Result<SocketAddr, SwitchError> {
+        let all = self.all_of_role();
+        let own = all.get(usize::from(self.number)).copied();
+        own.ok_or_else(|| SwitchError::Option {
+            option: "number",
+            text: format!(
+                "there is no {} with this number; allowed: 0 to {}",
+                match self.role {
+                    Role::Coordinator => "coordinator",
+                    Role::Acceptor => "acceptor",
+                },
+                all.len().saturating_sub(1)
+            ),
+        })
+    }
+
+    fn dir(&self) -> Result<&PathBuf, SwitchError> {
+        self.dir.as_ref().ok_or(SwitchError::Option {
+            option: "dir",
+            text: "an acceptor needs a folder, in which it counts its lives".to_owned(),
+        })
+    }
+
+    fn owner(&self) -> VotesOwner {
+        VotesOwner {
+            group: self.deployment.deployment.group,
+            acceptors: self.deployment.deployment.acceptors,
+            me: self.number,
+            is_durable: self.durability == Durability::Sync,
+        }
+    }
+}
+
+/// Makes an acceptor's folder. Done once in an acceptor's life: one that was made anew and taken for an
+/// acceptor that has never promised anything could lose what was decided.
+///
+/// # Errors
+/// There is one, or it cannot be made.
+pub fn make_folder(options: &SwitchOptions, lives: Lives) -> Result<(), SwitchError> {
+    options.own_address()?;
+    let dir = options.dir()?;
+    let life = match lives {
+        Lives::First => 0,
+        // Above those that were counted from 0, and above those of an earlier loss.
+        Lives::ReplacesLost => {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(u64::MAX / 2)
+        }
+    };
+    std::fs::create_dir_all(dir).map_err(|error| SwitchError::Folder(dir.clone(), error))?;
+    let disk = FolderDisk::open(dir).map_err(|error| SwitchError::Folder(dir.clone(), error))?;
+    VotesFolder::create(&disk, &options.owner(), life)
+        .map_err(|error| SwitchError::Votes(dir.clone(), error))
+}
+
+/// Runs a switch until it is told to stop.
+///
+/// # Errors
+/// Why it cannot begin, or go on.
+pub fn run(options: &SwitchOptions, stop: &AtomicBool) -> Result<(), SwitchError> {
+    let own = options.own_address()?;
+    let keys = options.deployment.load_keys()?;
+    let (host, log) = match options.role {
+        Role::Coordinator => (Host::Coordinator(coordinator(options, own, &keys)?), None),
+        Role::Acceptor => {
+            let (host, log) = acceptor(options, own, &keys)?;
+            (Host::Acceptor(Box::new(host)), log)
+        }
+    };
+    let listen = options.listen.unwrap_or(own);
+    let wire = Datagrams::bind(listen).map_err(|error| SwitchError::Listen(listen, error))?;
+    tracing::info!(
+        deployment = options.deployment.name,
+        role = ?options.role,
+        number = options.number,
+        address = %own,
+        "the switch runs"
+    );
+    let mut process = Process {
+        host,
+        wire,
+        disk: Kept {
+            log,
+            appended: 0,
+            dir: options.dir.clone().unwrap_or_default(),
+        },
+        reporter: Reporter::default(),
+        begun: Instant::now(),
+        busy_poll: options.busy_poll,
+    };
+    process.run(stop)?;
+    tracing::info!("the switch has stopped");
+    Ok(())
+}
+
+fn coordinator(
+    options: &SwitchOptions,
+    own: SocketAddr,
+    keys: &PlaneKeys,
+) -> Result<CoordinatorHost, SwitchError> {
+    let timing = options.deployment.timing;
+    let coordinator = CoordinatorOptions {
+        deployment: options.deployment.deployment,
+        me: options.number,
+        heartbeat: timing.heartbeat,
+        silence: timing.silence,
+        retry: timing.retry,
+    };
+    let addresses = Arc::clone(&options.deployment.addresses);
+    let seed = getrandom::u64()?;
+    CoordinatorHost::new(coordinator, addresses, own, keys, Since::ZERO, seed)
+        .map_err(SwitchError::Box)
+}
+
+fn acceptor(
+    options: &SwitchOptions,
+    own: SocketAddr,
+    keys: &PlaneKeys,
+) -> Result<(AcceptorHost, Option<VoteLog>), SwitchError> {
+    let dir = options.dir()?;
+    let failed = |error| SwitchError::Folder(dir.clone(), error);
+    let votes_failed = |error| SwitchError::Votes(dir.clone(), error);
+    let disk = FolderDisk::open(dir).map_err(failed)?;
+    let mut folder = VotesFolder::open(Arc::new(disk), options.owner()).map_err(votes_failed)?;
+    let acceptor = AcceptorOptions {
+        deployment: options.deployment.deployment,
+        me: options.number,
+        is_durable: options.durability == Durability::Sync,
+    };
+    let addresses = Arc::clone(&options.deployment.addresses);
+    if options.durability == Durability::Sync {
+        let (log, records) = folder.votes().map_err(votes_failed)?;
+        if !records.is_empty() {
+            tracing::info!(
+                records = records.len(),
+                "the acceptor goes on with its votes"
+            );
+            let host = AcceptorHost::restored(acceptor, addresses, own, keys, records);
+            return Ok((host.map_err(SwitchError::Box)?, Some(log)));
+        }
+        let host = begin_life(&mut folder, acceptor, addresses, own, keys, votes_failed)?;
+        return Ok((host, Some(log)));
+    }
+    let host = begin_life(&mut folder, acceptor, addresses, own, keys, votes_failed)?;
+    Ok((host, None))
+}
+
+/// It remembers nothing but its number of lives.
+fn begin_life(
+    folder: &mut VotesFolder,
+    acceptor: AcceptorOptions,
+    addresses: Arc<quorumwire_paxos_hosts::Addresses>,
+    own: SocketAddr,
+    keys: &PlaneKeys,
+    failed: impl Fn(VotesError) -> SwitchError,
+) -> Result<AcceptorHost, SwitchError> {
+    let life = folder.begin_life().map_err(failed)?;
+    let host = if life == 0 {
+        tracing::info!("the acceptor begins with the deployment");
+        AcceptorHost::first(acceptor, addresses, own, keys)
+    } else {
+        tracing::info!(
+            life,
+            "the acceptor begins a new life, and waits to be let in"
+        );
+        AcceptorHost::newcomer(acceptor, addresses, own, keys, life)
+    };
+    host.map_err(SwitchError::Box)
+}
+
+enum Host {
+    Coordinator(CoordinatorHost),
+    Acceptor(Box<AcceptorHost>),
+}
+
+/// What an acceptor has on disk.
+struct Kept {
+    log: Option<VoteLog>,
+    /// All up to this number was appended.
+    appended: u64,
+    dir: PathBuf,
+}
+
+struct Process {
+    host: Host,
+    wire: Datagrams,
+    disk: Kept,
+    reporter: Reporter,
+    begun: Instant,
+    busy_poll: Duration,
+}
+
+/// What a host drives while it takes something in.
+struct Around<'a> {
+    wire: &'a mut Datagrams,
+    disk: &'a mut Kept,
+    reporter: &'a mut Reporter,
+}
+
+impl Outbox for Around<'_> {
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+        self.wire.send(to, datagram);
+    }
+}
+
+impl Driver for Around<'_> {
+    fn keep(&mut self, record: PaxosRecord, number: u64) {
+        if let Some(log) = &mut self.disk.log {
+            log.append(&record);
+            self.disk.appended = self.disk.appended.max(number);
+        }
+    }
+
+    fn happened(&mut self, what: Happened) {
+        self.reporter.happened(&what);
+    }
+}
+
+impl Process {
+    fn run(&mut self, stop: &AtomicBool) -> Result<(), SwitchError> {
+        let mut incoming = Incoming::default();
+        let mut next_tick = Duration::ZERO;
+        let mut heard_at = self.begun;
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.begun.elapsed();
+            if now >= next_tick {
+                next_tick = now + TICK;
+                self.tick(now);
+            }
+            let before = self.wire.counters().received;
+            let is_more = self.receive(&mut incoming);
+            self.make_durable()?;
+            self.wire.flush();
+            if self.wire.counters().received > before {
+                heard_at = Instant::now();
+            }
+            if is_more || heard_at.elapsed() < self.busy_poll {
+                continue;
+            }
+            let left = next_tick.saturating_sub(self.begun.elapsed());
+            wait(&self.wire, None, left).map_err(SwitchError::Wait)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what has come; whether there is more.
+    fn receive(&mut self, incoming: &mut Incoming) -> bool {
+        let Self {
+            host,
+            wire,
+            disk,
+            reporter,
+            begun,
+            ..
+        } = self;
+        let now = begun.elapsed();
+        let mut take = |from, datagram: &[u8], wire: &mut Datagrams| {
+            let mut around = Around {
+                wire,
+                disk: &mut *disk,
+                reporter: &mut *reporter,
+            };
+            match &mut *host {
+                Host::Coordinator(host) => host.receive(now, from, datagram, &mut around),
+                Host::Acceptor(host) => host.receive(from, datagram, &mut around),
+            }
+        };
+        incoming.receive(wire, BATCH_MAX, &mut take)
+    }
+
+    fn tick(&mut self, now: Since) {
+        let mut around = Around {
+            wire: &mut self.wire,
+            disk: &mut self.disk,
+            reporter: &mut self.reporter,
+        };
+        let (engine, last) = match &mut self.host {
+            Host::Coordinator(host) => {
+                host.tick(now, &mut around);
+                (host.engine(), host.software().last_checkpoint())
+            }
+            Host::Acceptor(host) => {
+                host.tick(now, &mut around);
+                (host.engine(), host.software().last_checkpoint())
+            }
+        };
+        let engine: &PaxosEngine = engine;
+        self.reporter.look(now, engine.counters(), last);
+    }
+
+    /// What was appended is durable; then what waits for it is said.
+    fn make_durable(&mut self) -> Result<(), SwitchError> {
+        let (Host::Acceptor(host), Some(log)) = (&mut self.host, &mut self.disk.log) else {
+            return Ok(());
+        };
+        let failed = |error| SwitchError::Disk(self.disk.dir.clone(), error);
+        if log.has_unsynced() {
+            log.sync().map_err(failed)?;
+            host.durable(self.disk.appended, &mut self.wire);
+        }
+        if log.is_to_be_rewritten() && !host.software().is_newcomer() {
+            log.rewrite(host.records()).map_err(failed)?;
+        }
+        Ok(())
+    }
+}

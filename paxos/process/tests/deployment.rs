@@ -1,0 +1,279 @@
+//! Whole deployments on loopback: switches in threads of their own, and members.
+use quorumwire_client::planes::{ClientKey, ClientKeys};
+use quorumwire_paxos_process::{
+    DeploymentFile, Durability, Lives, Member, MemberError, MemberOptions, Recovered, Role,
+    SwitchError, SwitchOptions, WINDOW_BYTES, make_folder, run,
+};
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+struct Switch {
+    options: SwitchOptions,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), SwitchError>>>,
+}
+
+impl Switch {
+    fn start(options: SwitchOptions) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (its, told) = (options.clone(), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || run(&its, &told));
+        Self {
+            options,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("no panic").expect("it ran");
+        }
+    }
+
+    fn restart(&mut self) {
+        self.stop();
+        *self = Self::start(self.options.clone());
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+struct World {
+    folder: tempfile::TempDir,
+    file: DeploymentFile,
+    coordinators: Vec<Switch>,
+    acceptors: Vec<Switch>,
+}
+
+fn addresses(count: usize) -> Vec<String> {
+    let sockets: Vec<_> = (0..count)
+        .map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port"))
+        .collect();
+    let address = |it: &UdpSocket| it.local_addr().expect("bound").to_string();
+    sockets.iter().map(address).collect()
+}
+
+impl World {
+    fn begin(acceptors: usize, learners: usize, durability: Durability, more: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keys = ClientKeys::new(1, vec![ClientKey::new(1, [7; 16])]).expect("keys");
+        keys.write(&folder.path().join("keys")).expect("written");
+        let all = addresses(2 + acceptors + learners);
+        let text = format!(
+            "name = \"test\"\nkey-file = \"keys\"\ncoordinators = {:?}\nacceptors = {:?}\nlearners = {:?}\n{more}\n",
+            &all[..2],
+            &all[2..2 + acceptors],
+            &all[2 + acceptors..],
+        );
+        let path = folder.path().join("deployment.toml");
+        std::fs::write(&path, text).expect("written");
+        let file = DeploymentFile::load(&path).expect("sound");
+        let options = |role, number: usize| SwitchOptions {
+            deployment: file.clone(),
+            role,
+            number: u8::try_from(number).expect("few"),
+            listen: None,
+            dir: Some(folder.path().join(format!("acceptor-{number}"))),
+            durability,
+            busy_poll: Duration::ZERO,
+        };
+        let start_acceptor = |number| {
+            let options = options(Role::Acceptor, number);
+            make_folder(&options, Lives::First).expect("made");
+            Switch::start(options)
+        };
+        let acceptors = (0..acceptors).map(start_acceptor).collect();
+        let coordinators = (0..2).map(|number| Switch::start(options(Role::Coordinator, number)));
+        let coordinators = coordinators.collect();
+        Self {
+            file,
+            coordinators,
+            acceptors,
+            folder,
+        }
+    }
+
+    fn dir(&self, learner: u8) -> PathBuf {
+        self.folder.path().join(format!("learner-{learner}"))
+    }
+
+    fn member(&self, learner: u8) -> Member {
+        member(&self.file, learner, &self.dir(learner))
+    }
+}
+
+fn member(file: &DeploymentFile, learner: u8, dir: &Path) -> Member {
+    Member::open(&MemberOptions {
+        deployment: file.clone(),
+        learner,
+        listen: None,
+        dir: dir.to_owned(),
+        window_bytes: WINDOW_BYTES,
+        busy_poll: Duration::ZERO,
+    })
+    .expect("a member")
+}
+
+/// The next values that this member is given.
+fn take(member: &Member, count: usize) -> Vec<(u64, Vec<u8>)> {
+    let begun = Instant::now();
+    let mut taken = Vec::new();
+    while taken.len() < count {
+        assert!(begun.elapsed() < DEADLINE, "only {} values", taken.len());
+        let next = member.next_within(Duration::from_millis(100));
+        taken.extend(next.expect("not behind"));
+    }
+    taken
+}
+
+fn number(value: u32) -> Vec<u8> {
+    format!("value {value}").into_bytes()
+}
+
+#[test]
+fn values_come_to_all_learners_in_one_order() {
+    let world = World::begin(3, 2, Durability::Sync, "");
+    let (one, other) = (world.member(0), world.member(1));
+    for value in 0..20 {
+        let submitting = if value % 2 == 0 { &one } else { &other };
+        submitting.submit(&number(value)).expect("decided");
+    }
+    one.submit(&vec![5; 64 << 10]).expect("in pieces");
+    one.submit(b"").expect("an empty one");
+    let taken = take(&one, 22);
+    assert_eq!(taken, take(&other, 22));
+    let expected: Vec<_> = (0..20).map(number).collect();
+    let values: Vec<_> = taken.iter().map(|(_, value)| value.clone()).collect();
+    assert_eq!(values[..20], expected);
+    assert_eq!((values[20].len(), &values[21][..]), (64 << 10, &b""[..]));
+    assert!(taken.is_sorted_by_key(|(instance, _)| *instance));
+    let long = one.submit(&vec![0; 64 << 20]).unwrap_err();
+    assert!(matches!(long, MemberError::TooLong { .. }), "{long}");
+}
+
+#[test]
+fn what_was_not_checkpointed_is_delivered_again() {
+    let world = World::begin(3, 2, Durability::Sync, "");
+    let (one, other) = (world.member(0), world.member(1));
+    for value in 0..10 {
+        one.submit(&number(value)).expect("decided");
+    }
+    let taken = take(&one, 10);
+    let early = other.checkpoint(taken[0].0).unwrap_err();
+    assert!(matches!(early, MemberError::NotDelivered(_)), "{early}");
+    one.checkpoint(taken[5].0).expect("kept");
+    drop(one);
+    let one = world.member(0);
+    assert_eq!(take(&one, 4), taken[6..]);
+    let again = one.recover(taken[2].0, b"").unwrap_err();
+    assert!(matches!(again, MemberError::Delivered(_)), "{again}");
+    // Nobody has proposed anything there.
+    let next = taken[9].0 + 1;
+    let recovered = one.recover(next + 1, b"nothing").expect("decided");
+    assert_eq!(recovered, Recovered::NoOp(b"nothing".to_vec()));
+    let far = one.recover(next + (1 << 20), b"").unwrap_err();
+    assert!(matches!(far, MemberError::TooFar { .. }), "{far}");
+    assert_eq!(take(&other, 10), taken);
+}
+
+/// More values than the window has instances, while every switch is restarted once.
+fn nothing_is_lost(durability: Durability) {
+    let mut world = World::begin(3, 2, durability, "window = 64");
+    let (one, other) = (world.member(0), world.member(1));
+    let mut all = Vec::new();
+    for step in 0..6 {
+        for value in 0..40 {
+            one.submit(&number(100 * step + value)).expect("decided");
+        }
+        let taken = take(&one, 40);
+        assert_eq!(taken, take(&other, 40), "{step}");
+        let upto = taken[39].0;
+        one.checkpoint(upto).expect("kept");
+        other.checkpoint(upto).expect("kept");
+        all.extend(taken);
+        match step {
+            0..3 => world.acceptors[step as usize].restart(),
+            3..5 => world.coordinators[step as usize - 3].restart(),
+            _ => {}
+        }
+    }
+    let expected = (0..6).flat_map(|step| (0..40).map(move |value| number(100 * step + value)));
+    let values: Vec<_> = all.into_iter().map(|(_, value)| value).collect();
+    assert_eq!(values, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn nothing_is_lost_when_switches_restart_with_votes_on_disk() {
+    nothing_is_lost(Durability::Sync);
+}
+
+#[test]
+fn nothing_is_lost_when_switches_restart_without_their_memory() {
+    nothing_is_lost(Durability::Memory);
+}
+
+#[test]
+fn a_lost_folder_is_replaced_as_a_new_life() {
+    let mut world = World::begin(3, 1, Durability::Sync, "");
+    let one = world.member(0);
+    one.submit(b"before").expect("decided");
+    let acceptor = &mut world.acceptors[1];
+    acceptor.stop();
+    let dir = acceptor.options.dir.clone().expect("it has one");
+    let twice = make_folder(&acceptor.options, Lives::ReplacesLost).unwrap_err();
+    assert!(twice.to_string().contains("already"), "{twice}");
+    std::fs::remove_dir_all(&dir).expect("removed");
+    let gone = run(&acceptor.options, &AtomicBool::new(false)).unwrap_err();
+    assert!(
+        matches!(gone, SwitchError::Folder(..) | SwitchError::Votes(..)),
+        "{gone}"
+    );
+    make_folder(&acceptor.options, Lives::ReplacesLost).expect("made");
+    *acceptor = Switch::start(acceptor.options.clone());
+    one.submit(b"behind").expect("decided");
+    // It counts again: with it two of three are enough.
+    world.acceptors[0].stop();
+    one.submit(b"without another one").expect("decided");
+    world.acceptors[1].restart();
+    one.submit(b"with its votes").expect("decided");
+    assert_eq!(take(&one, 4).len(), 4);
+}
+
+#[test]
+fn a_learner_that_is_behind_begins_from_anothers_folder() {
+    let world = World::begin(3, 2, Durability::Sync, "window = 64");
+    let (one, other) = (world.member(0), world.member(1));
+    let mut last = 0;
+    for value in 0..10 {
+        last = one.submit(&number(value)).expect("decided");
+    }
+    let taken = take(&one, 10);
+    assert_eq!(take(&other, 10), taken);
+    drop(other);
+    one.checkpoint(last).expect("kept");
+    // The other one's folder is lost, and what it had is not.
+    let copy = world.dir(9);
+    std::fs::create_dir(&copy).expect("made");
+    drop(one);
+    let name = world.dir(0).join("learner");
+    std::fs::copy(name, copy.join("learner")).expect("copied");
+    let one = world.member(0);
+    let other = member(&world.file, 1, &copy);
+    let next = one.submit(b"next").expect("decided");
+    assert_eq!(take(&other, 1), [(next, b"next".to_vec())]);
+}
