@@ -1,5 +1,5 @@
-//! What a Paxos learner keeps with each checkpoint of its application, in a folder of its own: how far that is,
-//! and what has to be known of values to tell the next ones apart. One small file, replaced each time.
+//! What a Paxos learner keeps with each checkpoint of its application, in a folder of its own: how far that
+//! is, and what has to be known of values to tell the next ones apart. One small file, replaced each time.
 //!
 //! ```text
 //!  learner: | crc32c | magic | version | 0 (3) | group | upto (8) | state at (8) | state ... |

@@ -1,6 +1,6 @@
-//! What a Paxos acceptor must not forget: who it is, its lives, and its promises and votes, in a folder of its
-//! own. A file of records grows by batches, each durable before anything in it is said; when much of it says
-//! nothing any more, another file takes its place.
+//! What a Paxos acceptor must not forget: who it is, its lives, and its promises and votes, in a folder of
+//! its own. A file of records grows by batches, each durable before anything in it is said; when much of it
+//! says nothing any more, another file takes its place.
 //!
 //! # The folder
 //! | file | what |
@@ -109,7 +109,7 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> VotesError {
 }
 
 impl VotesOwner {
-    fn in_words(&self) -> String {
+    fn in_words(self) -> String {
         let how = if self.is_durable {
             "on disk"
         } else {
@@ -121,7 +121,7 @@ impl VotesOwner {
         )
     }
 
-    fn encode(&self, life: u64) -> Bytes {
+    fn encode(self, life: u64) -> Bytes {
         let mut bytes = [0; IDENTITY_BYTES];
         bytes[4..8].copy_from_slice(&IDENTITY_MAGIC.to_be_bytes());
         bytes[8] = IDENTITY_VERSION;
@@ -171,8 +171,8 @@ pub struct VotesFolder {
 }
 
 impl VotesFolder {
-    /// Makes an acceptor's folder. `life`: 0 where it has never promised anything; else a number above those of
-    /// all lives it ever had.
+    /// Makes an acceptor's folder. `life`: 0 where it has never promised anything; else a number above those
+    /// of all lives it ever had.
     ///
     /// # Errors
     /// There is one already, or the disk fails.

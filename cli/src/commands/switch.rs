@@ -4,7 +4,7 @@ use super::server::die_with_parent;
 use quorumwire_node::logging;
 use quorumwire_node::options::LogFormat;
 use quorumwire_paxos_process::{
-    DeploymentFile, Durability, Lives, Role, SwitchError, SwitchOptions, make_folder,
+    DeploymentFile, Durability, Lives, Role, StatusCell, SwitchError, SwitchOptions, make_folder,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::SocketAddr;
@@ -54,8 +54,8 @@ pub struct Arguments {
     /// start is a new life that the others have to let in
     #[arg(long, value_enum, default_value_t = DurabilityName::Sync)]
     durability: DurabilityName,
-    /// Make an acceptor's folder and stop: `first`, as a new deployment begins; `lost`, where it has run before
-    /// and its folder is gone
+    /// Make an acceptor's folder and stop: `first`, as a new deployment begins; `lost`, where it has run
+    /// before and its folder is gone
     #[arg(long, value_enum, value_name = "WHEN")]
     make_folder: Option<LivesName>,
     /// Where the role runs
@@ -149,6 +149,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         },
     );
     logging::start_writing()?;
-    quorumwire_paxos_process::run(&options, &stop)?;
+    quorumwire_paxos_process::run(&options, &stop, &StatusCell::default())?;
     Ok(ExitCode::SUCCESS)
 }

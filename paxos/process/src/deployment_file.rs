@@ -55,8 +55,8 @@ pub struct Timing {
 pub struct DeploymentFile {
     /// Its name.
     pub name: String,
-    /// How many there are of each role. The group follows from the name and these numbers: hosts that disagree
-    /// about them do not hear each other.
+    /// How many there are of each role. The group follows from the name and these numbers: hosts that
+    /// disagree about them do not hear each other.
     pub deployment: Deployment,
     /// Where they are.
     pub addresses: Arc<Addresses>,

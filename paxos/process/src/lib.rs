@@ -11,4 +11,7 @@ pub use deployment_file::{DeploymentError, DeploymentFile, Timing};
 pub use member::{
     Instance, Member, MemberError, MemberOptions, Recovered, SUBMITTED_MAX, WINDOW_BYTES,
 };
-pub use switch::{Durability, Lives, Role, SwitchError, SwitchOptions, make_folder, run};
+pub use switch::{
+    Durability, Lives, Role, STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, SwitchStatus,
+    make_folder, run,
+};

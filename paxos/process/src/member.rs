@@ -8,7 +8,8 @@ use quorumwire_datagrams::{Datagrams, Incoming};
 use quorumwire_fastpath::Outbox;
 use quorumwire_interfaces::PlaneError;
 use quorumwire_paxos::{
-    Fate, Learner, LearnerOptions, Lives, NotTaken, Proposer, VALUE_BYTES_MAX, Values,
+    Fate, Learner, LearnerOptions, Lives, NotAsked, NotTaken, Proposer, RECOVERING_MAX,
+    VALUE_BYTES_MAX, Values,
 };
 use quorumwire_paxos_hosts::{Driver, Happened, LearnerHost, Since};
 use quorumwire_storage::{FolderDisk, LearnerCheckpoint, LearnerFolder};
@@ -108,6 +109,17 @@ pub enum MemberError {
         /// The last.
         last: Instance,
     },
+    /// A no-op is longer than a packet takes.
+    #[error("the no-op has {bytes} bytes; allowed: at most {bytes_max}")]
+    NoOpTooLong {
+        /// Its bytes.
+        bytes: usize,
+        /// The most that are allowed.
+        bytes_max: usize,
+    },
+    /// As many instances as can be are being asked for.
+    #[error("{RECOVERING_MAX} instances are being asked for already")]
+    TooManyRecoveries,
     /// A checkpoint of what was not delivered yet.
     #[error("instance {0} was not delivered yet")]
     NotDelivered(Instance),
@@ -280,8 +292,8 @@ impl Member {
         told.recv().unwrap_or(Err(MemberError::Closed))
     }
 
-    /// Proposes a value, and returns at once, unless [`SUBMITTED_MAX`] are under way. What becomes of it is told
-    /// on the member's thread, which is not to be kept waiting.
+    /// Proposes a value, and returns at once, unless [`SUBMITTED_MAX`] are under way. What becomes of it is
+    /// told on the member's thread, which is not to be kept waiting.
     ///
     /// # Errors
     /// Why it is not taken.
@@ -344,7 +356,8 @@ impl Member {
         }
     }
 
-    /// Calls this, on the member's thread, whenever there is something to take. It is not to keep that waiting.
+    /// Calls this, on the member's thread, whenever there is something to take. It is not to keep that
+    /// waiting.
     pub fn listen(&self, listener: impl Fn() + Send + 'static) {
         let mut place = (self.shared.listener.lock()).unwrap_or_else(PoisonError::into_inner);
         *place = Some(Box::new(listener));
@@ -360,8 +373,8 @@ impl Member {
         self.ask(Command::Checkpoint(upto, tell), &told)
     }
 
-    /// Asks for an instance that was not delivered yet. What was decided comes back; if nothing was, the no-op
-    /// is decided. It is delivered, too, when all before it was.
+    /// Asks for an instance that was not delivered yet. What was decided comes back; if nothing was, the
+    /// no-op is decided. It is delivered, too, when all before it was.
     ///
     /// # Errors
     /// It was delivered before, or is too far away.
@@ -448,7 +461,7 @@ struct MemberThread {
     /// Values for which the proposer has no room yet.
     unsent: VecDeque<(Vec<u8>, Done)>,
     submitted: BTreeMap<u64, Done>,
-    recovering: BTreeMap<Instance, Sender<Result<Recovered, MemberError>>>,
+    recovering: BTreeMap<Instance, Vec<Sender<Result<Recovered, MemberError>>>>,
     begun: Instant,
     busy_poll: Duration,
 }
@@ -620,23 +633,25 @@ impl MemberThread {
         tell: Sender<Result<Recovered, MemberError>>,
     ) {
         let next = self.host.learner().next();
-        if instance < next {
-            tell.send(Err(MemberError::Delivered(instance))).ok();
-            return;
-        }
         let now = self.begun.elapsed();
         let driver = &mut self.around.driver();
-        if self.host.recover(now, instance, no_op, driver) {
-            self.recovering.insert(instance, tell);
-        } else {
-            let window = u64::from(self.window);
-            let far = MemberError::TooFar {
+        let error = match self.host.recover(now, instance, no_op, driver) {
+            Ok(()) => {
+                self.recovering.entry(instance).or_default().push(tell);
+                return;
+            }
+            Err(NotAsked::Given) => MemberError::Delivered(instance),
+            Err(NotAsked::TooLong { bytes, bytes_max }) => {
+                MemberError::NoOpTooLong { bytes, bytes_max }
+            }
+            Err(NotAsked::TooMany) => MemberError::TooManyRecoveries,
+            Err(NotAsked::Beyond | NotAsked::NoRoundLeft) => MemberError::TooFar {
                 instance,
                 first: next,
-                last: next + window - 1,
-            };
-            tell.send(Err(far)).ok();
-        }
+                last: next + u64::from(self.window) - 1,
+            },
+        };
+        tell.send(Err(error)).ok();
     }
 
     fn receive(&mut self, incoming: &mut Incoming) -> bool {
@@ -668,7 +683,7 @@ impl MemberThread {
                 break;
             };
             let instance = learned.decided.instance;
-            if let Some(tell) = self.recovering.remove(&instance) {
+            for tell in self.recovering.remove(&instance).unwrap_or_default() {
                 tell.send(Ok(match &learned.fate {
                     Fate::Value(value) => Recovered::Value(value.clone()),
                     Fate::NoOp => Recovered::NoOp(learned.decided.payload.clone()),
@@ -708,6 +723,11 @@ impl MemberThread {
 
     fn see_behind(&mut self) {
         let behind = self.host.learner().is_behind();
+        if let Some(upto) = behind {
+            for tell in std::mem::take(&mut self.recovering).into_values().flatten() {
+                tell.send(Err(MemberError::Behind { upto })).ok();
+            }
+        }
         let mut queues = self.shared.queues();
         if queues.behind != behind {
             queues.behind = behind;

@@ -93,7 +93,7 @@ fn turned(turn: Turn) {
         Turn::Asks { round } => tracing::info!(round, "the coordinator asks for a round"),
         Turn::Coordinates { round, next } => tracing::info!(round, next, "it coordinates"),
         Turn::StandsBy { round } => {
-            tracing::info!(round, "another one coordinates; it is a backup")
+            tracing::info!(round, "another one coordinates; it is a backup");
         }
         Turn::SameNumber => tracing::error!(
             "another coordinator has this number: it stays a backup until one of them is restarted with another one"

@@ -4,7 +4,7 @@ use crate::deployment_file::{DeploymentError, DeploymentFile};
 use crate::reporter::Reporter;
 use crate::waiting::wait;
 use quorumwire_datagrams::{Datagrams, Incoming};
-use quorumwire_fastpath::{Outbox, PaxosEngine};
+use quorumwire_fastpath::{Outbox, PaxosCounters, PaxosEngine};
 use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_paxos::CoordinatorOptions;
 use quorumwire_paxos_hosts::{
@@ -12,11 +12,12 @@ use quorumwire_paxos_hosts::{
 };
 use quorumwire_storage::{FolderDisk, VoteLog, VotesError, VotesFolder, VotesOwner};
 use quorumwire_wire::PaxosRecord;
+use quorumwire_wire::packet::{PaxosRegisters, PaxosRole};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Datagrams taken in before what they have led to is made durable and sent.
@@ -179,15 +180,41 @@ pub fn make_folder(options: &SwitchOptions, lives: Lives) -> Result<(), SwitchEr
         .map_err(|error| SwitchError::Votes(dir.clone(), error))
 }
 
+/// How a switch does.
+#[derive(Clone, Debug, Default)]
+pub struct SwitchStatus {
+    /// A coordinator gives values their instances; an acceptor votes: it need not be let in.
+    pub is_on: bool,
+    /// Its box's registers.
+    pub registers: PaxosRegisters,
+    /// What its box has counted.
+    pub counters: PaxosCounters,
+    /// Which learner has checkpointed least, and how far.
+    pub last_checkpoint: Option<(u8, u64)>,
+}
+
+/// Where a switch says how it does, every [`STATUS_PAUSE`].
+pub type StatusCell = Mutex<SwitchStatus>;
+
+/// How often a switch says how it does.
+pub const STATUS_PAUSE: Duration = Duration::from_millis(50);
+
 /// Runs a switch until it is told to stop.
 ///
 /// # Errors
 /// Why it cannot begin, or go on.
-pub fn run(options: &SwitchOptions, stop: &AtomicBool) -> Result<(), SwitchError> {
+pub fn run(
+    options: &SwitchOptions,
+    stop: &AtomicBool,
+    status: &StatusCell,
+) -> Result<(), SwitchError> {
     let own = options.own_address()?;
     let keys = options.deployment.load_keys()?;
     let (host, log) = match options.role {
-        Role::Coordinator => (Host::Coordinator(coordinator(options, own, &keys)?), None),
+        Role::Coordinator => {
+            let host = coordinator(options, own, &keys)?;
+            (Host::Coordinator(Box::new(host)), None)
+        }
         Role::Acceptor => {
             let (host, log) = acceptor(options, own, &keys)?;
             (Host::Acceptor(Box::new(host)), log)
@@ -213,6 +240,8 @@ pub fn run(options: &SwitchOptions, stop: &AtomicBool) -> Result<(), SwitchError
         reporter: Reporter::default(),
         begun: Instant::now(),
         busy_poll: options.busy_poll,
+        next_status: Duration::ZERO,
+        status,
     };
     process.run(stop)?;
     tracing::info!("the switch has stopped");
@@ -295,7 +324,7 @@ fn begin_life(
 }
 
 enum Host {
-    Coordinator(CoordinatorHost),
+    Coordinator(Box<CoordinatorHost>),
     Acceptor(Box<AcceptorHost>),
 }
 
@@ -307,13 +336,15 @@ struct Kept {
     dir: PathBuf,
 }
 
-struct Process {
+struct Process<'a> {
     host: Host,
     wire: Datagrams,
     disk: Kept,
     reporter: Reporter,
     begun: Instant,
     busy_poll: Duration,
+    next_status: Duration,
+    status: &'a StatusCell,
 }
 
 /// What a host drives while it takes something in.
@@ -342,7 +373,7 @@ impl Driver for Around<'_> {
     }
 }
 
-impl Process {
+impl Process<'_> {
     fn run(&mut self, stop: &AtomicBool) -> Result<(), SwitchError> {
         let mut incoming = Incoming::default();
         let mut next_tick = Duration::ZERO;
@@ -412,6 +443,16 @@ impl Process {
         };
         let engine: &PaxosEngine = engine;
         self.reporter.look(now, engine.counters(), last);
+        if now >= self.next_status {
+            self.next_status = now + STATUS_PAUSE;
+            let status = SwitchStatus {
+                is_on: engine.registers().role != PaxosRole::Off as u8,
+                registers: *engine.registers(),
+                counters: *engine.counters(),
+                last_checkpoint: last,
+            };
+            *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+        }
     }
 
     /// What was appended is durable; then what waits for it is said.

@@ -2,7 +2,7 @@
 use quorumwire_client::planes::{ClientKey, ClientKeys};
 use quorumwire_paxos_process::{
     DeploymentFile, Durability, Lives, Member, MemberError, MemberOptions, Recovered, Role,
-    SwitchError, SwitchOptions, WINDOW_BYTES, make_folder, run,
+    STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, WINDOW_BYTES, make_folder, run,
 };
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -16,17 +16,20 @@ const DEADLINE: Duration = Duration::from_secs(30);
 struct Switch {
     options: SwitchOptions,
     stop: Arc<AtomicBool>,
+    status: Arc<StatusCell>,
     thread: Option<JoinHandle<Result<(), SwitchError>>>,
 }
 
 impl Switch {
     fn start(options: SwitchOptions) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (its, told) = (options.clone(), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || run(&its, &told));
+        let status = Arc::new(StatusCell::default());
+        let (its, told, shown) = (options.clone(), Arc::clone(&stop), Arc::clone(&status));
+        let thread = std::thread::spawn(move || run(&its, &told, &shown));
         Self {
             options,
             stop,
+            status,
             thread: Some(thread),
         }
     }
@@ -35,6 +38,15 @@ impl Switch {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.join().expect("no panic").expect("it ran");
+        }
+    }
+
+    /// Waits until it votes, or coordinates.
+    fn wait_until_on(&self) {
+        let begun = Instant::now();
+        while !self.status.lock().expect("no panic").is_on {
+            assert!(begun.elapsed() < DEADLINE, "it is not let in");
+            std::thread::sleep(STATUS_PAUSE);
         }
     }
 
@@ -101,10 +113,10 @@ impl World {
         let coordinators = (0..2).map(|number| Switch::start(options(Role::Coordinator, number)));
         let coordinators = coordinators.collect();
         Self {
+            folder,
             file,
             coordinators,
             acceptors,
-            folder,
         }
     }
 
@@ -207,7 +219,11 @@ fn nothing_is_lost(durability: Durability) {
         other.checkpoint(upto).expect("kept");
         all.extend(taken);
         match step {
-            0..3 => world.acceptors[step as usize].restart(),
+            0..3 => {
+                let acceptor = &mut world.acceptors[step as usize];
+                acceptor.restart();
+                acceptor.wait_until_on();
+            }
             3..5 => world.coordinators[step as usize - 3].restart(),
             _ => {}
         }
@@ -238,7 +254,12 @@ fn a_lost_folder_is_replaced_as_a_new_life() {
     let twice = make_folder(&acceptor.options, Lives::ReplacesLost).unwrap_err();
     assert!(twice.to_string().contains("already"), "{twice}");
     std::fs::remove_dir_all(&dir).expect("removed");
-    let gone = run(&acceptor.options, &AtomicBool::new(false)).unwrap_err();
+    let gone = run(
+        &acceptor.options,
+        &AtomicBool::new(false),
+        &StatusCell::default(),
+    )
+    .unwrap_err();
     assert!(
         matches!(gone, SwitchError::Folder(..) | SwitchError::Votes(..)),
         "{gone}"
@@ -246,6 +267,7 @@ fn a_lost_folder_is_replaced_as_a_new_life() {
     make_folder(&acceptor.options, Lives::ReplacesLost).expect("made");
     *acceptor = Switch::start(acceptor.options.clone());
     one.submit(b"behind").expect("decided");
+    world.acceptors[1].wait_until_on();
     // It counts again: with it two of three are enough.
     world.acceptors[0].stop();
     one.submit(b"without another one").expect("decided");
