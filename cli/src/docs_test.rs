@@ -49,7 +49,7 @@ fn first_text(arguments: &str) -> String {
 #[test]
 fn every_event_of_the_log_is_explained() {
     let mut files = Vec::new();
-    for folder in ["node/src", "ops/src", "cli/src"] {
+    for folder in ["node/src", "ops/src", "cli/src", "paxos/process/src"] {
         sources(&root().join(folder), 0, &mut files);
     }
     let mut said = BTreeSet::new();

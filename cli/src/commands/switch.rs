@@ -67,6 +67,10 @@ pub struct Arguments {
     /// Look for packets this long before sleeping, in microseconds: lower latency for a processor of its own
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     busy_poll_us: u64,
+    /// Values up to this instance are lost to learners that have not checkpointed them, so that nobody waits
+    /// for those any more: said to each acceptor, when a learner is gone for good
+    #[arg(long, value_name = "INSTANCE")]
+    declare_lost: Option<u64>,
     /// Least level of what is logged
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: tracing::Level,
@@ -128,6 +132,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             DurabilityName::Memory => Durability::Memory,
         },
         busy_poll: Duration::from_micros(arguments.busy_poll_us),
+        declare_lost: arguments.declare_lost,
     };
     if let Some(lives) = arguments.make_folder {
         let lives = match lives {

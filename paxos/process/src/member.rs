@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -52,6 +52,8 @@ pub struct MemberOptions {
     pub dir: PathBuf,
     /// Bytes of values that may wait to be taken.
     pub window_bytes: usize,
+    /// A call that waits for others does so at most this long.
+    pub deadline: Duration,
     /// It looks for packets for so long before it sleeps.
     pub busy_poll: Duration,
 }
@@ -88,6 +90,9 @@ pub enum MemberError {
     /// Nobody knows the proposer's session any more: the value may have been decided, or not.
     #[error("it is not known whether the value was decided")]
     Unknown,
+    /// It did not come about in time, and may yet.
+    #[error("no answer in time: it may yet come about")]
+    Late,
     /// All others have forgotten what this learner lacks.
     #[error(
         "what was decided up to instance {upto} is kept by nobody any more: begin from another learner's checkpoint"
@@ -157,6 +162,8 @@ struct Queues {
     waiting_bytes: usize,
     /// The last one that the program took.
     taken: Instance,
+    /// Up to here nothing is delivered again.
+    kept: Instance,
     /// Nothing is delivered until all before this comes from somebody else.
     behind: Option<Instance>,
     closed: bool,
@@ -170,6 +177,7 @@ struct Shared {
     /// Told when there is something to take.
     listener: Mutex<Option<Box<dyn Fn() + Send>>>,
     window_bytes: usize,
+    deadline: Duration,
 }
 
 impl Shared {
@@ -243,12 +251,14 @@ impl Member {
         let shared = Arc::new(Shared {
             queues: Mutex::new(Queues {
                 taken: kept.upto,
+                kept: kept.upto,
                 ..Queues::default()
             }),
             changed: Condvar::new(),
             bell,
             listener: Mutex::new(None),
             window_bytes: options.window_bytes.max(1),
+            deadline: options.deadline,
         });
         let run = MemberThread {
             host,
@@ -289,7 +299,15 @@ impl Member {
         self.submit_then(value.to_vec(), move |outcome| {
             tell.send(outcome).ok();
         })?;
-        told.recv().unwrap_or(Err(MemberError::Closed))
+        self.wait_for(&told)
+    }
+
+    fn wait_for<T>(&self, told: &Receiver<Result<T, MemberError>>) -> Result<T, MemberError> {
+        match told.recv_timeout(self.shared.deadline) {
+            Ok(outcome) => outcome,
+            Err(RecvTimeoutError::Timeout) => Err(MemberError::Late),
+            Err(RecvTimeoutError::Disconnected) => Err(MemberError::Closed),
+        }
     }
 
     /// Proposes a value, and returns at once, unless [`SUBMITTED_MAX`] are under way. What becomes of it is
@@ -363,6 +381,12 @@ impl Member {
         *place = Some(Box::new(listener));
     }
 
+    /// The last instance that is not delivered again.
+    #[must_use]
+    pub fn checkpointed(&self) -> Instance {
+        self.shared.queues().kept
+    }
+
     /// What the program made of all values up to this instance, which it was given, is safe: they are not
     /// delivered again. What all learners have is forgotten.
     ///
@@ -395,7 +419,7 @@ impl Member {
         queues.commands.push_back(command);
         drop(queues);
         self.shared.bell.ring();
-        told.recv().unwrap_or(Err(MemberError::Closed))
+        self.wait_for(told)
     }
 }
 
@@ -593,6 +617,7 @@ impl MemberThread {
         let written = self.folder.write(&checkpoint);
         written.map_err(|error| MemberError::Folder(self.dir.clone(), error))?;
         self.host.keep(checkpoint.state_at);
+        self.shared.queues().kept = checkpoint.upto;
         self.kept = checkpoint;
         Ok(())
     }

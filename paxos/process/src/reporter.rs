@@ -95,6 +95,9 @@ fn turned(turn: Turn) {
         Turn::StandsBy { round } => {
             tracing::info!(round, "another one coordinates; it is a backup");
         }
+        Turn::NoRoundLeft => {
+            tracing::error!("there are no higher rounds: it does not coordinate any more");
+        }
         Turn::SameNumber => tracing::error!(
             "another coordinator has this number: it stays a backup until one of them is restarted with another one"
         ),

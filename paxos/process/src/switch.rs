@@ -69,6 +69,9 @@ pub struct SwitchOptions {
     pub durability: Durability,
     /// It looks for packets for so long before it sleeps.
     pub busy_poll: Duration,
+    /// An acceptor: values up to this instance are lost to learners that have not checkpointed them. The
+    /// operator says so at each acceptor.
+    pub declare_lost: Option<u64>,
 }
 
 /// Why a switch does not run, or stops.
@@ -243,6 +246,7 @@ pub fn run(
         next_status: Duration::ZERO,
         status,
     };
+    process.declare_lost(options.declare_lost)?;
     process.run(stop)?;
     tracing::info!("the switch has stopped");
     Ok(())
@@ -374,6 +378,28 @@ impl Driver for Around<'_> {
 }
 
 impl Process<'_> {
+    fn declare_lost(&mut self, upto: Option<u64>) -> Result<(), SwitchError> {
+        match (upto, &mut self.host) {
+            (None, _) => {}
+            (Some(upto), Host::Acceptor(host)) => {
+                let mut around = Around {
+                    wire: &mut self.wire,
+                    disk: &mut self.disk,
+                    reporter: &mut self.reporter,
+                };
+                host.declare_lost(upto, &mut around);
+                tracing::warn!(upto, "values are declared lost");
+            }
+            (Some(_), Host::Coordinator(_)) => {
+                return Err(SwitchError::Option {
+                    option: "declare-lost",
+                    text: "it is said to acceptors: a coordinator hears it from them".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn run(&mut self, stop: &AtomicBool) -> Result<(), SwitchError> {
         let mut incoming = Incoming::default();
         let mut next_tick = Duration::ZERO;

@@ -43,11 +43,9 @@ impl Switch {
 
     /// Waits until it votes, or coordinates.
     fn wait_until_on(&self) {
-        let begun = Instant::now();
-        while !self.status.lock().expect("no panic").is_on {
-            assert!(begun.elapsed() < DEADLINE, "it is not let in");
-            std::thread::sleep(STATUS_PAUSE);
-        }
+        wait_for("a role that is on", || {
+            self.status.lock().expect("no panic").is_on
+        });
     }
 
     fn restart(&mut self) {
@@ -70,6 +68,14 @@ struct World {
     file: DeploymentFile,
     coordinators: Vec<Switch>,
     acceptors: Vec<Switch>,
+}
+
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < DEADLINE, "waited in vain: {what}");
+        std::thread::sleep(STATUS_PAUSE);
+    }
 }
 
 fn addresses(count: usize) -> Vec<String> {
@@ -103,6 +109,7 @@ impl World {
             dir: Some(folder.path().join(format!("acceptor-{number}"))),
             durability,
             busy_poll: Duration::ZERO,
+            declare_lost: None,
         };
         let start_acceptor = |number| {
             let options = options(Role::Acceptor, number);
@@ -136,6 +143,7 @@ fn member(file: &DeploymentFile, learner: u8, dir: &Path) -> Member {
         listen: None,
         dir: dir.to_owned(),
         window_bytes: WINDOW_BYTES,
+        deadline: DEADLINE,
         busy_poll: Duration::ZERO,
     })
     .expect("a member")
@@ -274,6 +282,51 @@ fn a_lost_folder_is_replaced_as_a_new_life() {
     world.acceptors[1].restart();
     one.submit(b"with its votes").expect("decided");
     assert_eq!(take(&one, 4).len(), 4);
+}
+
+/// One learner never comes. What it lacks fills the window, until it is declared lost.
+#[test]
+fn what_is_declared_lost_is_waited_for_by_nobody() {
+    let mut world = World::begin(3, 2, Durability::Sync, "window = 16");
+    let one = world.member(0);
+    let mut last = 0;
+    for value in 0.. {
+        let (tell, told) = std::sync::mpsc::channel();
+        let done = move |outcome| {
+            tell.send(outcome).ok();
+        };
+        one.submit_then(number(value), done).expect("not closed");
+        match told.recv_timeout(Duration::from_millis(300)) {
+            Ok(outcome) => last = outcome.expect("decided"),
+            Err(_) => break, // the window is full
+        }
+        assert!(value < 16, "never full");
+    }
+    let taken = take(&one, usize::try_from(last).expect("few") - 1);
+    one.checkpoint(taken.last().expect("some").0).expect("kept");
+    for acceptor in &mut world.acceptors {
+        acceptor.options.declare_lost = Some(last);
+        acceptor.restart();
+    }
+    for coordinator in &mut world.coordinators {
+        let blamed = || coordinator.status.lock().expect("no panic").last_checkpoint;
+        wait_for("the one to blame", || blamed() == Some((1, 0)));
+        coordinator.restart();
+    }
+    one.submit(b"goes on").expect("decided");
+    let other = world.member(1);
+    let begun = Instant::now();
+    let behind = loop {
+        match other.next_within(Duration::from_millis(50)) {
+            Err(error) => break error,
+            Ok(None) => assert!(begun.elapsed() < DEADLINE, "it is not told"),
+            Ok(Some(next)) => panic!("{next:?} was declared lost"),
+        }
+    };
+    assert!(
+        matches!(behind, MemberError::Behind { upto } if upto >= last),
+        "{behind}"
+    );
 }
 
 #[test]

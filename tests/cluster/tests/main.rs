@@ -32,6 +32,7 @@ mod open_files;
 mod operations;
 mod partitions;
 mod pauses;
+mod paxos_switches;
 mod pipelines;
 mod plane_keys;
 mod power_cuts;
