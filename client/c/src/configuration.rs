@@ -10,6 +10,13 @@ use std::time::Duration;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// What `deployment` may say.
 const REPLICAS: &str = "replicas";
+const PAXOS: &str = "paxos";
+/// A call at a Paxos deployment waits so long at most, unless the file says otherwise.
+const DEADLINE_MS: u64 = 10_000;
+/// The longest that it may say.
+const DEADLINE_MS_MAX: u64 = 600_000;
+/// The longest that a thread may look for packets before it sleeps.
+const BUSY_POLL_US_MAX: u64 = 1_000_000;
 /// What may wait to be delivered, in KiB.
 const WINDOW_KIB_MAX: u64 = 1 << 20;
 
@@ -17,7 +24,12 @@ const WINDOW_KIB_MAX: u64 = 1 << 20;
 #[serde(deny_unknown_fields)]
 struct Keys {
     deployment: Option<String>,
-    addresses: Vec<String>,
+    addresses: Option<Vec<String>>,
+    deployment_file: Option<PathBuf>,
+    learner: Option<u8>,
+    dir: Option<PathBuf>,
+    busy_poll_us: Option<u64>,
+    only_submits: Option<bool>,
     deadline_ms: Option<u64>,
     patience_ms: Option<u64>,
     window_kib: Option<u64>,
@@ -29,8 +41,26 @@ struct Keys {
 
 /// What it says.
 pub struct Configuration {
-    pub settings: Settings,
+    pub decider: Decider,
     pub window_bytes: u64,
+}
+
+/// Who decides.
+pub enum Decider {
+    /// Replicas, reached so.
+    Replicas(Box<Settings>),
+    /// A Paxos deployment.
+    Deployment(Deployment),
+}
+
+/// Which part of a Paxos deployment this is.
+pub struct Deployment {
+    pub file: PathBuf,
+    pub learner: u8,
+    pub dir: PathBuf,
+    pub only_submits: bool,
+    pub deadline: Duration,
+    pub busy_poll: Duration,
 }
 
 impl Configuration {
@@ -41,33 +71,90 @@ impl Configuration {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let keys: Keys = toml::from_str(text).map_err(|error| error.message().to_owned())?;
-        if let Some(other) = keys.deployment.filter(|it| it != REPLICAS) {
-            return Err(format!(
-                "deployment: {other:?} is given; allowed: {REPLICAS:?}"
-            ));
-        }
-        let mut settings = Settings::new(keys.addresses);
-        if let Some(deadline) = keys.deadline_ms {
-            settings.deadline = Duration::from_millis(deadline);
-            settings.patience = settings.patience.min(settings.deadline);
-            settings.retry_max = settings.retry_max.min(settings.deadline);
-            settings.retry_min = settings.retry_min.min(settings.retry_max);
-        }
-        if let Some(patience) = keys.patience_ms {
-            settings.patience = Duration::from_millis(patience);
-        }
-        settings.account = keys.account_file.as_deref().map(account).transpose()?;
-        settings.tls = tls(keys.tls_ca, keys.tls_cert, keys.tls_key)?;
-        settings.check().map_err(|error| error.to_string())?;
+        let mut keys: Keys = toml::from_str(text).map_err(|error| error.message().to_owned())?;
         let window_kib = keys.window_kib.unwrap_or(1024);
         if !(1..=WINDOW_KIB_MAX).contains(&window_kib) {
             let allowed = format!("allowed: 1 to {WINDOW_KIB_MAX}");
             return Err(format!("window_kib: {window_kib} is given; {allowed}"));
         }
+        let decider = match keys.deployment.take().as_deref() {
+            None | Some(REPLICAS) => Decider::Replicas(Box::new(keys.replicas()?)),
+            Some(PAXOS) => Decider::Deployment(keys.deployment()?),
+            Some(other) => {
+                return Err(format!(
+                    "deployment: {other:?} is given; allowed: {REPLICAS:?}, {PAXOS:?}"
+                ));
+            }
+        };
         Ok(Self {
-            settings,
+            decider,
             window_bytes: window_kib << 10,
+        })
+    }
+}
+
+impl Keys {
+    fn replicas(self) -> Result<Settings, String> {
+        for (name, is_given) in [
+            ("deployment_file", self.deployment_file.is_some()),
+            ("learner", self.learner.is_some()),
+            ("dir", self.dir.is_some()),
+            ("busy_poll_us", self.busy_poll_us.is_some()),
+            ("only_submits", self.only_submits.is_some()),
+        ] {
+            if is_given {
+                return Err(format!("{name} is of deployment = {PAXOS:?} only"));
+            }
+        }
+        let addresses = self.addresses.ok_or("missing field `addresses`")?;
+        let mut settings = Settings::new(addresses);
+        if let Some(deadline) = self.deadline_ms {
+            settings.deadline = Duration::from_millis(deadline);
+            settings.patience = settings.patience.min(settings.deadline);
+            settings.retry_max = settings.retry_max.min(settings.deadline);
+            settings.retry_min = settings.retry_min.min(settings.retry_max);
+        }
+        if let Some(patience) = self.patience_ms {
+            settings.patience = Duration::from_millis(patience);
+        }
+        settings.account = self.account_file.as_deref().map(account).transpose()?;
+        settings.tls = tls(self.tls_ca, self.tls_cert, self.tls_key)?;
+        settings.check().map_err(|error| error.to_string())?;
+        Ok(settings)
+    }
+
+    fn deployment(self) -> Result<Deployment, String> {
+        for (name, is_given) in [
+            ("addresses", self.addresses.is_some()),
+            ("patience_ms", self.patience_ms.is_some()),
+            ("account_file", self.account_file.is_some()),
+            ("tls_ca", self.tls_ca.is_some()),
+            ("tls_cert", self.tls_cert.is_some()),
+            ("tls_key", self.tls_key.is_some()),
+        ] {
+            if is_given {
+                return Err(format!("{name} is of deployment = {REPLICAS:?} only"));
+            }
+        }
+        let deadline_ms = self.deadline_ms.unwrap_or(DEADLINE_MS);
+        if !(1..=DEADLINE_MS_MAX).contains(&deadline_ms) {
+            let allowed = format!("allowed: 1 to {DEADLINE_MS_MAX}");
+            return Err(format!("deadline_ms: {deadline_ms} is given; {allowed}"));
+        }
+        let busy_poll_us = self.busy_poll_us.unwrap_or(0);
+        if busy_poll_us > BUSY_POLL_US_MAX {
+            let allowed = format!("allowed: 0 to {BUSY_POLL_US_MAX}");
+            return Err(format!("busy_poll_us: {busy_poll_us} is given; {allowed}"));
+        }
+        Ok(Deployment {
+            file: self
+                .deployment_file
+                .ok_or("missing field `deployment_file`")?,
+            learner: self.learner.ok_or("missing field `learner`")?,
+            dir: self.dir.ok_or("missing field `dir`")?,
+            only_submits: self.only_submits.unwrap_or(false),
+            deadline: Duration::from_millis(deadline_ms),
+            busy_poll: Duration::from_micros(busy_poll_us),
         })
     }
 }
@@ -131,22 +218,57 @@ mod tests {
 
     #[test]
     fn addresses_are_enough_and_everything_else_may_be_said() {
+        let settings = |configuration: &Configuration| match &configuration.decider {
+            Decider::Replicas(settings) => Settings::clone(settings),
+            Decider::Deployment(_) => panic!("it is of replicas"),
+        };
         let plain = Configuration::parse(ADDRESSES).unwrap();
-        assert_eq!(plain.settings.addresses, ["127.0.0.1:7402"]);
+        assert_eq!(settings(&plain).addresses, ["127.0.0.1:7402"]);
         assert_eq!(plain.window_bytes, 1 << 20);
         let more =
             "deployment = \"replicas\"\ndeadline_ms = 100\npatience_ms = 50\nwindow_kib = 8\n";
         let more = Configuration::parse(&format!("{ADDRESSES}{more}")).unwrap();
-        assert_eq!(more.settings.deadline, Duration::from_millis(100));
-        assert_eq!(more.settings.patience, Duration::from_millis(50));
+        assert_eq!(settings(&more).deadline, Duration::from_millis(100));
+        assert_eq!(settings(&more).patience, Duration::from_millis(50));
         assert_eq!(more.window_bytes, 8192);
+    }
+
+    #[test]
+    fn a_paxos_deployment_has_keys_of_its_own() {
+        const PAXOS: &str = "deployment = \"paxos\"\ndeployment_file = \"orders.toml\"\nlearner = 1\n\
+                             dir = \"learner\"\n";
+        let Decider::Deployment(found) = Configuration::parse(PAXOS).unwrap().decider else {
+            panic!("it is of a deployment");
+        };
+        assert_eq!(
+            (found.learner, found.file),
+            (1, PathBuf::from("orders.toml"))
+        );
+        assert_eq!(found.deadline, Duration::from_millis(DEADLINE_MS));
+        for (more, name) in [
+            ("addresses = [\"127.0.0.1:7402\"]", "addresses"),
+            ("deadline_ms = 0", "1 to 600000"),
+            ("busy_poll_us = 1000001", "0 to 1000000"),
+            ("tls_ca = \"a\"", "tls_ca"),
+        ] {
+            let said = Configuration::parse(&format!("{PAXOS}{more}")).err();
+            assert!(said.expect(more).contains(name), "{more}");
+        }
+        let without = PAXOS.replace("learner = 1\n", "");
+        assert!(
+            Configuration::parse(&without)
+                .err()
+                .unwrap()
+                .contains("learner")
+        );
     }
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
         for (more, name) in [
             ("adresses = []", "adresses"),
-            ("deployment = \"paxos\"", "allowed: \"replicas\""),
+            ("deployment = \"raft\"", "allowed: \"replicas\", \"paxos\""),
+            ("learner = 1", "learner"),
             ("deadline_ms = 0", "deadline"),
             ("deadline_ms = 1000000", "deadline"),
             ("patience_ms = 60000", "patience"),

@@ -1,6 +1,7 @@
 //! What functions return that fail.
 use quorumwire_client::Error;
 use quorumwire_client::deliver::Refusal;
+use quorumwire_paxos_process::MemberError;
 
 macro_rules! codes {
     ($($(#[$says:meta])* $name:ident = $number:literal, $in_c:literal, $text:literal;)*) => {
@@ -109,6 +110,26 @@ impl Failure {
     /// As the code's own text says.
     pub fn plain(code: Code) -> Self {
         Self::new(code, code.text().to_string_lossy())
+    }
+}
+
+impl From<MemberError> for Failure {
+    fn from(error: MemberError) -> Self {
+        let code = match &error {
+            MemberError::NoSuchLearner { .. } => Code::NoLearner,
+            MemberError::Deployment(_) => Code::Configuration,
+            MemberError::System(..) | MemberError::Folder(..) | MemberError::Box(_) => {
+                Code::Internal
+            }
+            MemberError::TooLong { .. } | MemberError::NoOpTooLong { .. } => Code::TooLarge,
+            MemberError::Unknown | MemberError::Late => Code::OutcomeUnknown,
+            MemberError::Behind { .. } => Code::Trimmed,
+            MemberError::Delivered(_) => Code::Argument,
+            MemberError::TooFar { .. } | MemberError::NotDelivered(_) => Code::NotDecided,
+            MemberError::TooManyRecoveries => Code::Busy,
+            MemberError::Closed => Code::Handle,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

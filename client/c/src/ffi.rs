@@ -4,7 +4,7 @@
 use crate::error::{Code, Failure};
 use crate::handle::{CALLBACKS_MAX, Delivered, Handle, Submitted};
 use crate::table;
-use quorumwire_client::deliver::{self, VALUE_BYTES_MAX};
+use quorumwire_client::deliver;
 use std::cell::RefCell;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
@@ -95,15 +95,15 @@ fn argument<T>(text: &str) -> Result<T, Failure> {
 ///
 /// # Safety
 /// `value` points to so many bytes that are there until this returns, or is null.
-unsafe fn bytes<'a>(value: *const c_void, size: usize) -> Result<&'a [u8], Failure> {
+unsafe fn bytes<'a>(value: *const c_void, size: usize, max: usize) -> Result<&'a [u8], Failure> {
     if size == 0 {
         return Ok(&[]);
     }
     if value.is_null() {
         return argument("the value is null, and has a size");
     }
-    if size > VALUE_BYTES_MAX {
-        let text = format!("the value has {size} bytes; allowed: at most {VALUE_BYTES_MAX}");
+    if size > max {
+        let text = format!("the value has {size} bytes; allowed: at most {max}");
         return Err(Failure::new(Code::TooLarge, text));
     }
     // SAFETY: the caller's promise; it is not null.
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn quorumwire_submit(
     });
     told(with_handle(handle, |handle| {
         // SAFETY: the caller's promise.
-        let value = unsafe { bytes(value, size)? };
+        let value = unsafe { bytes(value, size, handle.value_bytes_max())? };
         handle.submit(value.to_vec(), done)
     }))
 }
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn quorumwire_submit_wait(
 ) -> c_int {
     told(with_handle(handle, |handle| {
         // SAFETY: the caller's promise.
-        let value = unsafe { bytes(value, size)? };
+        let value = unsafe { bytes(value, size, handle.value_bytes_max())? };
         let decided = handle.submit_wait(value)?;
         // SAFETY: the caller's promise.
         unsafe { put(instance, decided) };
@@ -351,7 +351,7 @@ pub unsafe extern "C" fn quorumwire_declare_lost(
 /// Any pointer may be given.
 #[unsafe(no_mangle)]
 pub extern "C" fn quorumwire_value_bytes_max(handle: *mut c_void) -> usize {
-    with_handle(handle, |_| Ok(VALUE_BYTES_MAX)).unwrap_or(0)
+    with_handle(handle, |handle| Ok(handle.value_bytes_max())).unwrap_or(0)
 }
 
 /// Any number may be given.

@@ -1,11 +1,9 @@
 //! A client: what was submitted and is not called back for, the deliveries, and the one who polls.
+use crate::backend::{Backend, Deliveries};
 use crate::bell::Bell;
 use crate::configuration::Configuration;
 use crate::error::{Code, Failure};
-use quorumwire_client::Error;
-use quorumwire_client::deliver::{
-    Begin, Deliveries, Instance, Learner, Recovered, VALUE_BYTES_MAX, Values,
-};
+use quorumwire_client::deliver::{Instance, Learner, Recovered};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -28,7 +26,7 @@ pub type Delivered = Box<dyn FnMut(Instance, &[u8]) + Send>;
 
 /// What became of a value, to be called back, and what it takes.
 struct Completion {
-    result: Result<Instance, Error>,
+    result: Result<Instance, Failure>,
     done: Submitted,
     bytes: usize,
 }
@@ -48,8 +46,7 @@ struct Polled {
 
 /// It.
 pub struct Handle {
-    values: Values,
-    window_bytes: u64,
+    backend: Backend,
     bell: Arc<Bell>,
     completed: Sender<Completion>,
     polled: Mutex<Polled>,
@@ -74,19 +71,13 @@ impl Handle {
             .map_err(|text| Failure::new(Code::Configuration, text))?;
         let no_bell = |error: std::io::Error| Failure::new(Code::Internal, error.to_string());
         let bell = Bell::new().map_err(no_bell)?;
-        let values = Values::connect(&configuration.settings);
-        let values = values.map_err(|error| match Failure::from(error) {
-            Failure {
-                code: Code::Argument,
-                text,
-            } => Failure::new(Code::Configuration, text),
-            other => other,
-        })?;
+        let bell = Arc::new(bell);
+        let rung = Arc::clone(&bell);
+        let backend = Backend::open(configuration, move || rung.ring())?;
         let (completed, completions) = channel();
         Ok(Self {
-            values,
-            window_bytes: configuration.window_bytes,
-            bell: Arc::new(bell),
+            backend,
+            bell,
             completed,
             polled: Mutex::new(Polled {
                 completions,
@@ -104,11 +95,11 @@ impl Handle {
 
     /// Submits a value; `done` is called by [`Self::poll`].
     pub fn submit(&self, value: Vec<u8>, done: Submitted) -> Result<(), Failure> {
-        check_length(value.len())?;
+        self.check_length(value.len())?;
         let bytes = value.len();
         self.reserve(bytes)?;
         let (completed, bell) = (self.completed.clone(), Arc::clone(&self.bell));
-        self.values.submit_then(value, move |result| {
+        let submitted = self.backend.submit_then(value, move |result| {
             let completion = Completion {
                 result,
                 done,
@@ -117,7 +108,10 @@ impl Handle {
             completed.send(completion).ok(); // closed meanwhile
             bell.ring();
         });
-        Ok(())
+        if submitted.is_err() {
+            self.release(bytes);
+        }
+        submitted
     }
 
     fn reserve(&self, bytes: usize) -> Result<(), Failure> {
@@ -141,8 +135,8 @@ impl Handle {
 
     /// Submits a value and waits.
     pub fn submit_wait(&self, value: &[u8]) -> Result<Instance, Failure> {
-        check_length(value.len())?;
-        Ok(self.values.submit(value)?)
+        self.check_length(value.len())?;
+        self.backend.submit(value)
     }
 
     /// Has values delivered by [`Self::poll`] from now on; 0: behind the learner's checkpoint.
@@ -152,11 +146,7 @@ impl Handle {
         from: Instance,
         delivered: Delivered,
     ) -> Result<(), Failure> {
-        let begin = match from {
-            0 => Begin::AtCheckpoint,
-            from => Begin::At(from),
-        };
-        let deliveries = (self.values).deliver_within(learner, begin, self.window_bytes)?;
+        let deliveries = self.backend.deliver(learner, from)?;
         *locked(&self.next_delivering) = Some(Delivering {
             deliveries,
             delivered,
@@ -167,17 +157,17 @@ impl Handle {
 
     /// What is known of an instance.
     pub fn recover(&self, instance: Instance) -> Result<Recovered, Failure> {
-        Ok(self.values.recover(instance)?)
+        self.backend.recover(instance)
     }
 
     /// A learner's checkpoint; what is trimmed then.
     pub fn checkpoint(&self, learner: Learner, upto: Instance) -> Result<Instance, Failure> {
-        Ok(self.values.checkpoint(learner, upto)?)
+        self.backend.checkpoint(learner, upto)
     }
 
     /// Nobody is given what stands up to there any more; what is trimmed then.
     pub fn declare_lost(&self, upto: Instance) -> Result<Instance, Failure> {
-        Ok(self.values.declare_lost(upto)?)
+        self.backend.declare_lost(upto)
     }
 
     /// The descriptor that is readable when there is something to call back.
@@ -263,8 +253,7 @@ impl Handle {
         self.release(completion.bytes);
         let (code, instance) = match completion.result {
             Ok(instance) => (Code::Ok, instance),
-            Err(error) => {
-                let failure = Failure::from(error);
+            Err(failure) => {
                 self.note(&failure);
                 (failure.code, 0)
             }
@@ -285,9 +274,9 @@ impl Handle {
                 (delivering.delivered)(instance, &value);
                 Ok(true)
             }
-            Poll::Ready(Some(Err(error))) => {
+            Poll::Ready(Some(Err(failure))) => {
                 polled.delivering = None;
-                Err(error.into())
+                Err(failure)
             }
             Poll::Ready(None) => {
                 polled.delivering = None;
@@ -309,6 +298,20 @@ impl Handle {
         Ok(())
     }
 
+    /// The longest value, in bytes.
+    pub fn value_bytes_max(&self) -> usize {
+        self.backend.value_bytes_max()
+    }
+
+    fn check_length(&self, bytes: usize) -> Result<(), Failure> {
+        let max = self.value_bytes_max();
+        if bytes > max {
+            let text = format!("the value has {bytes} bytes; allowed: at most {max}");
+            return Err(Failure::new(Code::TooLarge, text));
+        }
+        Ok(())
+    }
+
     /// Keeps the text of an error.
     pub fn note(&self, failure: &Failure) {
         locked(&self.last_error).clone_from(&failure.text);
@@ -318,12 +321,4 @@ impl Handle {
     pub fn last_error(&self) -> String {
         locked(&self.last_error).clone()
     }
-}
-
-fn check_length(bytes: usize) -> Result<(), Failure> {
-    if bytes > VALUE_BYTES_MAX {
-        let text = format!("the value has {bytes} bytes; allowed: at most {VALUE_BYTES_MAX}");
-        return Err(Failure::new(Code::TooLarge, text));
-    }
-    Ok(())
 }

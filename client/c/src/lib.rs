@@ -4,6 +4,7 @@
 //! `ffi.rs` has the functions, and is all that touches pointers. What a program holds is no pointer but a
 //! number in the form of one (`table.rs`), so a handle that was closed is known to be none. What was asked
 //! and what is to be called back is `handle.rs`' business.
+mod backend;
 mod bell;
 mod configuration;
 mod error;

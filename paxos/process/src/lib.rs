@@ -11,6 +11,7 @@ pub use deployment_file::{DeploymentError, DeploymentFile, Timing};
 pub use member::{
     Instance, Member, MemberError, MemberOptions, Recovered, SUBMITTED_MAX, WINDOW_BYTES,
 };
+pub use quorumwire_paxos::VALUE_BYTES_MAX;
 pub use switch::{
     Durability, Lives, Role, STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, SwitchStatus,
     make_folder, run,

@@ -50,6 +50,8 @@ pub struct MemberOptions {
     pub listen: Option<SocketAddr>,
     /// Its folder: what has to be kept with a checkpoint of the program.
     pub dir: PathBuf,
+    /// It is given no values: what is decided counts as checkpointed.
+    pub only_submits: bool,
     /// Bytes of values that may wait to be taken.
     pub window_bytes: usize,
     /// A call that waits for others does so at most this long.
@@ -269,6 +271,7 @@ impl Member {
             folder,
             dir: options.dir.clone(),
             window: deployment.deployment.window,
+            only_submits: options.only_submits,
             next_keeping: Duration::ZERO,
             delivered_upto: kept.upto,
             state: None,
@@ -473,6 +476,7 @@ struct MemberThread {
     folder: LearnerFolder,
     dir: PathBuf,
     window: u32,
+    only_submits: bool,
     /// What the folder holds.
     kept: LearnerCheckpoint,
     /// When it may be written again without the program's doing.
@@ -623,7 +627,7 @@ impl MemberThread {
     }
 
     /// Where the program has checkpointed all that it was given, what came since holds no value for it, and
-    /// must not fill the window.
+    /// must not fill the window. Where it is given nothing, nothing does.
     fn keep_what_holds_no_value(&mut self, now: Since) {
         let learned = self.learned();
         let is_all = self.delivered_upto <= self.kept.upto && learned > self.kept.upto;
@@ -718,6 +722,7 @@ impl MemberThread {
             }
             if let Fate::Value(value) = learned.fate
                 && instance > self.kept.upto
+                && !self.only_submits
             {
                 room = room.saturating_sub(value.len() + VALUE_COUNTS_BYTES);
                 given.push((instance, value));

@@ -137,16 +137,20 @@ impl World {
 }
 
 fn member(file: &DeploymentFile, learner: u8, dir: &Path) -> Member {
-    Member::open(&MemberOptions {
+    Member::open(&options(file, learner, dir)).expect("a member")
+}
+
+fn options(file: &DeploymentFile, learner: u8, dir: &Path) -> MemberOptions {
+    MemberOptions {
         deployment: file.clone(),
         learner,
         listen: None,
         dir: dir.to_owned(),
+        only_submits: false,
         window_bytes: WINDOW_BYTES,
         deadline: DEADLINE,
         busy_poll: Duration::ZERO,
-    })
-    .expect("a member")
+    }
 }
 
 /// The next values that this member is given.
@@ -282,6 +286,24 @@ fn a_lost_folder_is_replaced_as_a_new_life() {
     world.acceptors[1].restart();
     one.submit(b"with its votes").expect("decided");
     assert_eq!(take(&one, 4).len(), 4);
+}
+
+#[test]
+fn who_only_submits_fills_no_window() {
+    let world = World::begin(3, 1, Durability::Memory, "window = 16");
+    let one = Member::open(&MemberOptions {
+        only_submits: true,
+        ..options(&world.file, 0, &world.dir(0))
+    });
+    let one = one.expect("a member");
+    for value in 0..100 {
+        one.submit(&number(value)).expect("decided");
+    }
+    assert!(
+        one.next_within(Duration::ZERO)
+            .expect("not behind")
+            .is_none()
+    );
 }
 
 /// One learner never comes. What it lacks fills the window, until it is declared lost.

@@ -7,6 +7,7 @@ pub mod browser;
 pub mod client;
 pub mod cluster;
 pub mod datagrams;
+pub mod deployment;
 pub mod disk;
 pub mod fast_terms;
 pub mod forgery;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::deployment::Deployment;
 
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 const VALUES: usize = 2000;
@@ -219,4 +220,68 @@ fn programs_in_c_and_cpp_submit_and_learn_while_replicas_are_killed() {
         ensure!(both[0] == both[1], "the learners differ");
         judge(&text, &both[0])
     });
+}
+
+/// The file of a member with the number of this learner.
+fn member_file(deployment: &Deployment, learner: usize, more: &str) -> Result<String> {
+    let file = deployment.path(&format!("member-{learner}.toml"));
+    let text = format!(
+        "deployment = \"paxos\"\ndeployment_file = {:?}\nlearner = {learner}\ndir = {:?}\n{more}",
+        deployment.path("deployment.toml"),
+        deployment.path(&format!("learner-{learner}")),
+    );
+    fs::write(&file, text)?;
+    Ok(file)
+}
+
+#[test]
+fn the_same_programs_submit_and_learn_while_switches_are_killed() -> Result<()> {
+    let mut deployment = Deployment::new("c-switches", 3)?;
+    let prefix = PathBuf::from(deployment.path("prefix"));
+    install(&prefix)?;
+    let cc = ["cc", "-std=c99"];
+    let learner = compile(&prefix, &cc, "docs/examples/c/learner.c", "learner")?;
+    let source = "tests/cluster/tests/c_library/submitter.cpp";
+    let submitter = compile(&prefix, &["c++", "-std=c++11"], source, "submitter")?;
+    deployment.start_all()?;
+    let said = ["0", "1"].map(|number| PathBuf::from(deployment.path(&format!("said-{number}"))));
+    let mut learners = Vec::new();
+    for (number, said) in said.iter().enumerate() {
+        let file = member_file(&deployment, number, "")?;
+        let arguments = [&file, "learn", &number.to_string(), "1000000"];
+        learners.push(start(&learner, &arguments, said)?);
+    }
+    let results = PathBuf::from(deployment.path("results"));
+    let file = member_file(&deployment, 2, "only_submits = true\ndeadline_ms = 60000\n")?;
+    let mut submits = start(&submitter, &[&file, &VALUES.to_string()], &results)?;
+    let end = Instant::now() + DEADLINE;
+    let mut killed = 0;
+    let code = loop {
+        if let Some(code) = submits.0.try_wait()? {
+            break code;
+        }
+        ensure!(Instant::now() < end, "it takes too long");
+        let roles = ["coordinator", "acceptor", "acceptor"];
+        let switch = (roles[killed % 3], killed % 2);
+        deployment.kill(switch)?;
+        thread::sleep(Duration::from_millis(200));
+        deployment.start(switch)?;
+        thread::sleep(Duration::from_millis(100));
+        killed += 1;
+    };
+    let text = fs::read_to_string(&results)?;
+    let last = text.lines().next_back().unwrap_or_default();
+    ensure!(code.success() && killed >= 2, "{killed} killed: {last}");
+    let ended = succeed(Command::new(&learner).args([&file[..], "submit", END]))?;
+    ensure!(ended.starts_with("the end has instance "), "{ended}");
+    let end = Instant::now() + DEADLINE;
+    for said in &said {
+        while lines(said)?.last().is_none_or(|it| it != END) {
+            ensure!(Instant::now() < end, "{} lacks the end", said.display());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let both = [lines(&said[0])?, lines(&said[1])?];
+    ensure!(both[0] == both[1], "the learners differ");
+    judge(&text, &both[0])
 }

@@ -4,138 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use quorumwire_cluster_tests::process::Process;
-use quorumwire_cluster_tests::{binary, disk::Scratch, network::NAME_PREFIX};
-use quorumwire_paxos_process::{
-    DeploymentFile, Instance, Member, MemberError, MemberOptions, WINDOW_BYTES,
-};
+use quorumwire_cluster_tests::deployment::{ACCEPTORS, DEADLINE, Deployment};
+use quorumwire_paxos_process::{Instance, Member, MemberError};
 
-const OWN_NAMESPACE: &str = "/proc/self/ns/net";
-const DEADLINE: Duration = Duration::from_secs(60);
-const COORDINATORS: usize = 2;
-const ACCEPTORS: usize = 3;
-const LEARNERS: usize = 2;
 /// A learner checkpoints each time that it has had so many values.
 const CHECKPOINT_EVERY: usize = 40;
 /// Values that each member has to have decided between two kills.
 const VALUES_BETWEEN_KILLS: u64 = 60;
-
-struct Deployment {
-    binary: PathBuf,
-    scratch: Scratch,
-    switches: BTreeMap<(&'static str, usize), Process>,
-}
-
-impl Deployment {
-    fn new(name: &str) -> Result<Self> {
-        let scratch = Scratch::new(&format!("{NAME_PREFIX}-{}-{name}", std::process::id()))?;
-        let deployment = Self {
-            binary: binary::binary()?,
-            scratch,
-            switches: BTreeMap::new(),
-        };
-        let (secret, keys) = (deployment.path("secret"), deployment.path("keys"));
-        deployment.must_succeed(&["keys", "new", "--file", &secret])?;
-        deployment.must_succeed(&[
-            "keys",
-            "plane-clients",
-            "--file",
-            &secret,
-            "--cluster",
-            "test",
-            "--out",
-            &keys,
-        ])?;
-        let all = COORDINATORS + ACCEPTORS + LEARNERS;
-        let sockets: Vec<_> = (0..all).map(|_| UdpSocket::bind("127.0.0.1:0")).collect();
-        let address = |it: std::io::Result<UdpSocket>| anyhow::Ok(it?.local_addr()?.to_string());
-        let all: Vec<_> = sockets.into_iter().map(address).collect::<Result<_>>()?;
-        let text = format!(
-            "name = \"test\"\nkey-file = \"keys\"\nwindow = 512\ncoordinators = {:?}\nacceptors = {:?}\nlearners = {:?}\n",
-            &all[..COORDINATORS],
-            &all[COORDINATORS..COORDINATORS + ACCEPTORS],
-            &all[COORDINATORS + ACCEPTORS..]
-        );
-        fs::write(deployment.path("deployment.toml"), text)?;
-        Ok(deployment)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.scratch.path().join(name).display().to_string()
-    }
-
-    fn run(&self, arguments: &[&str]) -> Result<(Option<i32>, String)> {
-        let output = Command::new(&self.binary).args(arguments).output()?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok((output.status.code(), said))
-    }
-
-    fn must_succeed(&self, arguments: &[&str]) -> Result<()> {
-        let (code, said) = self.run(arguments)?;
-        ensure!(code == Some(0), "{arguments:?}: {said}");
-        Ok(())
-    }
-
-    fn arguments(&self, (role, number): (&'static str, usize)) -> Vec<String> {
-        let mut arguments: Vec<String> = ["switch", "--role", role, "--deployment"]
-            .map(str::to_owned)
-            .into();
-        arguments.push(self.path("deployment.toml"));
-        arguments.extend(["--number".to_owned(), number.to_string()]);
-        arguments.extend(["--dir".to_owned(), self.path(&format!("{role}-{number}"))]);
-        arguments
-    }
-
-    fn start(&mut self, switch: (&'static str, usize)) -> Result<()> {
-        let name = format!("{}-{}", switch.0, switch.1);
-        let log = self.scratch.path().join(format!("{name}.log"));
-        let arguments = self.arguments(switch);
-        let namespace = Path::new(OWN_NAMESPACE);
-        let process = Process::start(&name, namespace, &self.binary, &arguments, &log)?;
-        self.switches.insert(switch, process);
-        Ok(())
-    }
-
-    fn start_all(&mut self) -> Result<()> {
-        for number in 0..ACCEPTORS {
-            let switch = ("acceptor", number);
-            let mut arguments = self.arguments(switch);
-            arguments.extend(["--make-folder".to_owned(), "first".to_owned()]);
-            let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-            self.must_succeed(&arguments)?;
-            self.start(switch)?;
-        }
-        (0..COORDINATORS).try_for_each(|number| self.start(("coordinator", number)))
-    }
-
-    /// Dropping kills it at once (`SIGKILL`).
-    fn kill(&mut self, switch: (&'static str, usize)) -> Result<()> {
-        let mut process = self.switches.remove(&switch).context("it runs")?;
-        ensure!(process.is_running()?, "{switch:?} has ended by itself");
-        Ok(())
-    }
-
-    fn member(&self, learner: u8) -> Result<Member> {
-        let file = self.path("deployment.toml");
-        Ok(Member::open(&MemberOptions {
-            deployment: DeploymentFile::load(Path::new(&file))?,
-            learner,
-            listen: None,
-            dir: self.path(&format!("learner-{learner}")).into(),
-            window_bytes: WINDOW_BYTES,
-            deadline: DEADLINE,
-            busy_poll: Duration::ZERO,
-        })?)
-    }
-}
 
 /// Submits until it is told to stop, and counts; which value has which instance.
 fn submit(
@@ -189,7 +69,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) -> Result<()> {
 
 #[test]
 fn whoever_is_killed_no_value_is_lost_and_none_comes_twice() -> Result<()> {
-    let mut deployment = Deployment::new("switches")?;
+    let mut deployment = Deployment::new("switches", 2)?;
     deployment.start_all()?;
     let members = [deployment.member(0)?, deployment.member(1)?];
     let counts = [const { AtomicU64::new(0) }; 2];
@@ -239,9 +119,15 @@ fn whoever_is_killed_no_value_is_lost_and_none_comes_twice() -> Result<()> {
         };
         let struck = strike(&mut deployment);
         stop.store(true, Ordering::Relaxed);
-        let said: Vec<_> = submitting.into_iter().map(|it| it.join()).collect();
+        let said: Vec<_> = submitting
+            .into_iter()
+            .map(thread::ScopedJoinHandle::join)
+            .collect();
         stop_learning.store(true, Ordering::Relaxed);
-        let learned: Vec<_> = learning.into_iter().map(|it| it.join()).collect();
+        let learned: Vec<_> = learning
+            .into_iter()
+            .map(thread::ScopedJoinHandle::join)
+            .collect();
         struck?;
         Ok((said, learned))
     })?;
@@ -267,7 +153,7 @@ fn whoever_is_killed_no_value_is_lost_and_none_comes_twice() -> Result<()> {
 
 #[test]
 fn what_makes_no_sense_is_refused_by_name() -> Result<()> {
-    let deployment = Deployment::new("refused")?;
+    let deployment = Deployment::new("refused", 1)?;
     let file = deployment.path("deployment.toml");
     let nowhere = deployment.path("nowhere");
     let with = |role: &str, more: &[&str]| {

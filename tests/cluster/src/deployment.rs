@@ -1,0 +1,142 @@
+//! A Paxos deployment of real processes on loopback: coordinators, acceptors, and members in the test.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use quorumwire_paxos_process::{DeploymentFile, Member, MemberOptions, WINDOW_BYTES};
+
+use crate::binary::binary;
+use crate::disk::Scratch;
+use crate::network::NAME_PREFIX;
+use crate::process::Process;
+
+const OWN_NAMESPACE: &str = "/proc/self/ns/net";
+/// Whatever is waited for comes within this time.
+pub const DEADLINE: Duration = Duration::from_mins(1);
+/// Coordinators of a deployment.
+pub const COORDINATORS: usize = 2;
+/// Acceptors of a deployment.
+pub const ACCEPTORS: usize = 3;
+
+/// A deployment. Its switches are killed when it is dropped.
+pub struct Deployment {
+    binary: PathBuf,
+    scratch: Scratch,
+    switches: BTreeMap<(&'static str, usize), Process>,
+}
+
+impl Deployment {
+    /// Makes its files.
+    pub fn new(name: &str, learners: usize) -> Result<Self> {
+        let scratch = Scratch::new(&format!("{NAME_PREFIX}-{}-{name}", std::process::id()))?;
+        let deployment = Self {
+            binary: binary()?,
+            scratch,
+            switches: BTreeMap::new(),
+        };
+        let (secret, keys) = (deployment.path("secret"), deployment.path("keys"));
+        deployment.must_succeed(&["keys", "new", "--file", &secret])?;
+        deployment.must_succeed(&[
+            "keys",
+            "plane-clients",
+            "--file",
+            &secret,
+            "--cluster",
+            "test",
+            "--out",
+            &keys,
+        ])?;
+        let all = COORDINATORS + ACCEPTORS + learners;
+        let sockets: Vec<_> = (0..all).map(|_| UdpSocket::bind("127.0.0.1:0")).collect();
+        let address = |it: std::io::Result<UdpSocket>| anyhow::Ok(it?.local_addr()?.to_string());
+        let all: Vec<_> = sockets.into_iter().map(address).collect::<Result<_>>()?;
+        let text = format!(
+            "name = \"test\"\nkey-file = \"keys\"\nwindow = 4096\ncoordinators = {:?}\nacceptors = {:?}\nlearners = {:?}\n",
+            &all[..COORDINATORS],
+            &all[COORDINATORS..COORDINATORS + ACCEPTORS],
+            &all[COORDINATORS + ACCEPTORS..]
+        );
+        fs::write(deployment.path("deployment.toml"), text)?;
+        Ok(deployment)
+    }
+
+    /// A file of its.
+    #[must_use]
+    pub fn path(&self, name: &str) -> String {
+        self.scratch.path().join(name).display().to_string()
+    }
+
+    /// Runs `quorumwire` with these arguments: its exit code, and what it complains of.
+    pub fn run(&self, arguments: &[&str]) -> Result<(Option<i32>, String)> {
+        let output = Command::new(&self.binary).args(arguments).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok((output.status.code(), said))
+    }
+
+    fn must_succeed(&self, arguments: &[&str]) -> Result<()> {
+        let (code, said) = self.run(arguments)?;
+        ensure!(code == Some(0), "{arguments:?}: {said}");
+        Ok(())
+    }
+
+    fn arguments(&self, (role, number): (&'static str, usize)) -> Vec<String> {
+        let mut arguments: Vec<String> = ["switch", "--role", role, "--deployment"]
+            .map(str::to_owned)
+            .into();
+        arguments.push(self.path("deployment.toml"));
+        arguments.extend(["--number".to_owned(), number.to_string()]);
+        arguments.extend(["--dir".to_owned(), self.path(&format!("{role}-{number}"))]);
+        arguments
+    }
+
+    /// Starts a switch: its role and number.
+    pub fn start(&mut self, switch: (&'static str, usize)) -> Result<()> {
+        let name = format!("{}-{}", switch.0, switch.1);
+        let log = self.scratch.path().join(format!("{name}.log"));
+        let arguments = self.arguments(switch);
+        let namespace = Path::new(OWN_NAMESPACE);
+        let process = Process::start(&name, namespace, &self.binary, &arguments, &log)?;
+        self.switches.insert(switch, process);
+        Ok(())
+    }
+
+    /// Makes the acceptors' folders, and starts all.
+    pub fn start_all(&mut self) -> Result<()> {
+        for number in 0..ACCEPTORS {
+            let switch = ("acceptor", number);
+            let mut arguments = self.arguments(switch);
+            arguments.extend(["--make-folder".to_owned(), "first".to_owned()]);
+            let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+            self.must_succeed(&arguments)?;
+            self.start(switch)?;
+        }
+        (0..COORDINATORS).try_for_each(|number| self.start(("coordinator", number)))
+    }
+
+    /// Dropping kills it at once (`SIGKILL`).
+    pub fn kill(&mut self, switch: (&'static str, usize)) -> Result<()> {
+        let mut process = self.switches.remove(&switch).context("it runs")?;
+        ensure!(process.is_running()?, "{switch:?} has ended by itself");
+        Ok(())
+    }
+
+    /// A member with the number of this learner, in this process.
+    pub fn member(&self, learner: u8) -> Result<Member> {
+        let file = self.path("deployment.toml");
+        Ok(Member::open(&MemberOptions {
+            deployment: DeploymentFile::load(Path::new(&file))?,
+            learner,
+            listen: None,
+            dir: self.path(&format!("learner-{learner}")).into(),
+            only_submits: false,
+            window_bytes: WINDOW_BYTES,
+            deadline: DEADLINE,
+            busy_poll: Duration::ZERO,
+        })?)
+    }
+}
