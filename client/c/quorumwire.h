@@ -2,6 +2,9 @@
  * libquorumwire: values that many submit are decided in one order, and delivered to
  * learners in that order, whichever replica dies meanwhile. See quorumwire(3).
  *
+ * Replicas decide them, or a Paxos deployment does: the configuration file says which.
+ * What differs for the latter is in quorumwire(3).
+ *
  * C99, and C++. All functions may be called from any thread, unless it is said
  * otherwise. None calls exit or abort, and none takes over a signal.
  *
