@@ -18,7 +18,7 @@
 //! cannot be read is damage if it lies before that place or before the mark. Otherwise it is the end of a
 //! batch that was never said: it is cut off.
 use crate::disk::{ASIDE_SUFFIX, Disk, DiskFile, read_full_at, replace_durably, write_all_at};
-use crate::mark::{Mark, Tail};
+use crate::mark::{MARK_NAME, Mark, Tail};
 use crate::mutants::mutant;
 use crate::segment::{Position, u32_at, u64_at};
 use bytes::Bytes;
@@ -178,9 +178,19 @@ impl VotesFolder {
     /// There is one already, or the disk fails.
     pub fn create(disk: &dyn Disk, owner: &VotesOwner, life: u64) -> Result<(), VotesError> {
         let names = disk.list().map_err(failed("listing the folder"))?;
-        let is_ours = |name: &String| name == IDENTITY_NAME || name.starts_with(VOTES_PREFIX);
-        if names.iter().any(is_ours) {
-            return Err(VotesError::Exists);
+        let is_there = |name: &String| name == IDENTITY_NAME || name.starts_with(VOTES_PREFIX);
+        for name in names.into_iter().filter(is_there) {
+            // A file with nothing in it is one of an attempt that failed.
+            let file = disk.open(&name).map_err(failed("opening a file"))?;
+            let is_empty = file.file_bytes().map_err(failed("opening a file"))? == 0;
+            if name == IDENTITY_NAME || !is_empty {
+                return Err(VotesError::Exists);
+            }
+        }
+        if let Err(error) = disk.remove(MARK_NAME)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(failed("removing a file")(error));
         }
         if owner.is_durable {
             let file = disk.create(&name_of(0)).map_err(failed("making a file"))?;
@@ -447,9 +457,12 @@ fn decode(bytes: &[u8], mut durable: u64) -> Result<(Vec<PaxosRecord>, u64), Wro
     Ok((records, at as u64))
 }
 
-/// Whether behind this place a batch begins that says that the place was durable.
+/// Whether behind this place a batch begins that says that the place was durable. Such a record says where it
+/// stands itself: the bytes of a value could look like any other.
 fn later_batch(bytes: &[u8], place: usize) -> bool {
-    let begins = bytes[place..].windows(SYNCED_BYTES);
-    let mut found = begins.filter_map(|window| PaxosRecord::decode(window).ok());
-    found.any(|(record, _)| matches!(record, PaxosRecord::Synced(before) if before > place as u64))
+    let places = place + 1..bytes.len().saturating_sub(SYNCED_BYTES - 1);
+    places.into_iter().any(|at| {
+        let found = PaxosRecord::decode(&bytes[at..at + SYNCED_BYTES]);
+        found.is_ok_and(|(record, _)| record == PaxosRecord::Synced(at as u64))
+    })
 }

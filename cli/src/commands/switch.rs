@@ -68,7 +68,7 @@ pub struct Arguments {
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     busy_poll_us: u64,
     /// Values up to this instance are lost to learners that have not checkpointed them, so that nobody waits
-    /// for those any more: said to each acceptor, when a learner is gone for good
+    /// for those any more: said to each switch, when a learner is gone for good (docs/paxos.md)
     #[arg(long, value_name = "INSTANCE")]
     declare_lost: Option<u64>,
     /// Least level of what is logged

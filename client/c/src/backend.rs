@@ -141,9 +141,11 @@ impl Backend {
             }
             Self::Deployment { member, .. } => {
                 self.must_be(learner)?;
-                let upto = member.checkpointed();
-                if from > 0 && from <= upto {
-                    let text = format!("this learner has checkpointed instance {upto}");
+                let taken = member.taken();
+                if from > 0 && from <= taken {
+                    let text = format!(
+                        "this learner was given, or has checkpointed, instance {taken}: open anew"
+                    );
                     return Err(Failure::new(Code::Trimmed, text));
                 }
                 let member = Arc::clone(member);
@@ -194,7 +196,7 @@ impl Backend {
         match self {
             Self::Replicas { values, .. } => Ok(values.declare_lost(upto)?),
             Self::Deployment { .. } => {
-                let text = "in a Paxos deployment an operator says so at each acceptor: \
+                let text = "in a Paxos deployment an operator says so to each switch: \
                             `quorumwire switch --declare-lost`";
                 Err(Failure::new(Code::Argument, text))
             }

@@ -126,7 +126,7 @@ impl From<MemberError> for Failure {
             MemberError::Behind { .. } => Code::Trimmed,
             MemberError::Delivered(_) => Code::Argument,
             MemberError::TooFar { .. } | MemberError::NotDelivered(_) => Code::NotDecided,
-            MemberError::TooManyRecoveries => Code::Busy,
+            MemberError::TooManyRecoveries | MemberError::TooManySubmitted => Code::Busy,
             MemberError::Closed => Code::Handle,
         };
         Self::new(code, error.to_string())

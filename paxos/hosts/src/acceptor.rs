@@ -95,7 +95,7 @@ impl AcceptorHost {
                     let trimmed = stored.trimmed;
                     registers = Some(*stored);
                     slots.insert(slot.instance, (*slot, value));
-                    // As many as can be open, so that a long log takes no more memory than its end.
+                    // No more than can be open.
                     while slots
                         .first_key_value()
                         .is_some_and(|(it, _)| *it <= trimmed)

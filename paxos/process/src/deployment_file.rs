@@ -23,8 +23,10 @@ const WINDOW: u32 = 4096;
 /// A backup takes over after so long, unless the file says otherwise, and the least and most it may say.
 const SILENCE_MS: u64 = 40;
 const SILENCE_MS_RANGE: std::ops::RangeInclusive<u64> = 10..=60_000;
-/// Signs of life in the time after which a backup takes over.
+/// Signs of life in the time after which a backup takes over, and the longest time between two. Others wait
+/// in proportion to that.
 const HEARTBEATS_IN_SILENCE: u32 = 8;
+const HEARTBEAT_MAX: Duration = Duration::from_millis(10);
 
 /// What stands in the file.
 #[derive(Debug, Deserialize)]
@@ -138,7 +140,7 @@ impl DeploymentFile {
             ));
         }
         let silence = Duration::from_millis(silence_ms);
-        let heartbeat = silence / HEARTBEATS_IN_SILENCE;
+        let heartbeat = (silence / HEARTBEATS_IN_SILENCE).min(HEARTBEAT_MAX);
         Ok(Self {
             name: text.name,
             deployment,

@@ -20,19 +20,21 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Datagrams taken in before what they have led to is given on.
 const BATCH_MAX: usize = 256;
 /// How often the host looks at the time.
 const TICK: Duration = Duration::from_millis(2);
-/// Values that a program may have submitted and not heard of; further ones wait in the call.
+/// Values that a program may have submitted and not heard of.
 pub const SUBMITTED_MAX: usize = 1024;
 /// Bytes of values that may wait to be taken, unless it is said otherwise.
 pub const WINDOW_BYTES: usize = 1 << 20;
 /// What holds no value is checkpointed at most this often.
 const KEEPING_PAUSE: Duration = Duration::from_millis(50);
+/// Where that has failed, it is tried again after this.
+const KEEPING_AGAIN_PAUSE: Duration = Duration::from_secs(1);
 /// What a value counts beside its bytes.
 const VALUE_COUNTS_BYTES: usize = 64;
 
@@ -127,6 +129,9 @@ pub enum MemberError {
     /// As many instances as can be are being asked for.
     #[error("{RECOVERING_MAX} instances are being asked for already")]
     TooManyRecoveries,
+    /// As many values as may be are under way.
+    #[error("{SUBMITTED_MAX} values are under way already")]
+    TooManySubmitted,
     /// A checkpoint of what was not delivered yet.
     #[error("instance {0} was not delivered yet")]
     NotDelivered(Instance),
@@ -164,8 +169,6 @@ struct Queues {
     waiting_bytes: usize,
     /// The last one that the program took.
     taken: Instance,
-    /// Up to here nothing is delivered again.
-    kept: Instance,
     /// Nothing is delivered until all before this comes from somebody else.
     behind: Option<Instance>,
     closed: bool,
@@ -253,7 +256,6 @@ impl Member {
         let shared = Arc::new(Shared {
             queues: Mutex::new(Queues {
                 taken: kept.upto,
-                kept: kept.upto,
                 ..Queues::default()
             }),
             changed: Condvar::new(),
@@ -283,7 +285,7 @@ impl Member {
             begun: Instant::now(),
             busy_poll: options.busy_poll,
         };
-        let thread = std::thread::Builder::new().name("quorumwire".to_owned());
+        let thread = thread::Builder::new().name("quorumwire".to_owned());
         let thread = thread
             .spawn(move || run.run())
             .map_err(|error| MemberError::System("no thread".to_owned(), error))?;
@@ -313,11 +315,11 @@ impl Member {
         }
     }
 
-    /// Proposes a value, and returns at once, unless [`SUBMITTED_MAX`] are under way. What becomes of it is
-    /// told on the member's thread, which is not to be kept waiting.
+    /// Proposes a value, and returns at once. What becomes of it is told on the member's thread, which is not
+    /// to be kept waiting, and must not be the last to drop the member.
     ///
     /// # Errors
-    /// Why it is not taken.
+    /// Why it is not taken: mostly, [`SUBMITTED_MAX`] are under way.
     pub fn submit_then(
         &self,
         value: Vec<u8>,
@@ -326,15 +328,12 @@ impl Member {
         if value.len() > VALUE_BYTES_MAX {
             return Err(MemberError::TooLong { bytes: value.len() });
         }
-        let queues = self.shared.queues();
-        let is_full = |it: &mut Queues| it.submitted >= SUBMITTED_MAX && !it.closed;
-        let mut queues = self
-            .shared
-            .changed
-            .wait_while(queues, is_full)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.shared.queues();
         if queues.closed {
             return Err(MemberError::Closed);
+        }
+        if queues.submitted >= SUBMITTED_MAX {
+            return Err(MemberError::TooManySubmitted);
         }
         queues.submitted += 1;
         queues
@@ -384,10 +383,10 @@ impl Member {
         *place = Some(Box::new(listener));
     }
 
-    /// The last instance that is not delivered again.
+    /// The last instance that the program took, or has checkpointed: what it is given next lies behind.
     #[must_use]
-    pub fn checkpointed(&self) -> Instance {
-        self.shared.queues().kept
+    pub fn taken(&self) -> Instance {
+        self.shared.queues().taken
     }
 
     /// What the program made of all values up to this instance, which it was given, is safe: they are not
@@ -430,7 +429,9 @@ impl Drop for Member {
     fn drop(&mut self) {
         self.shared.queues().closed = true;
         self.shared.bell.ring();
-        if let Some(thread) = self.thread.take() {
+        let thread = self.thread.take();
+        let thread = thread.filter(|it| it.thread().id() != thread::current().id());
+        if let Some(thread) = thread {
             thread.join().ok();
         }
     }
@@ -494,6 +495,23 @@ struct MemberThread {
     busy_poll: Duration,
 }
 
+/// However its thread ends, a panic in what a program has it call among them, nobody waits for it any more.
+impl Drop for MemberThread {
+    fn drop(&mut self) {
+        let mut queues = self.shared.queues();
+        queues.closed = true;
+        let commands = std::mem::take(&mut queues.commands);
+        drop(queues);
+        self.recovering.clear();
+        for command in commands {
+            if let Command::Submit(_, done) = command {
+                done(Err(MemberError::Closed));
+            }
+        }
+        self.shared.tell();
+    }
+}
+
 impl MemberThread {
     fn run(mut self) {
         let mut incoming = Incoming::default();
@@ -503,6 +521,7 @@ impl MemberThread {
             let now = self.begun.elapsed();
             if now >= next_tick {
                 next_tick = now + TICK;
+                self.around.reporter.tick(now);
                 self.host.tick(now, &mut self.around.driver());
                 self.see_behind();
                 self.keep_what_holds_no_value(now);
@@ -523,14 +542,12 @@ impl MemberThread {
                 break;
             }
         }
-        self.shared.queues().closed = true;
         for (_, done) in std::mem::take(&mut self.submitted) {
             done(Err(MemberError::Unknown));
         }
         for (_, done) in std::mem::take(&mut self.unsent) {
             done(Err(MemberError::Closed));
         }
-        self.shared.tell();
     }
 
     /// Does what the program wants; false: it wants nothing any more.
@@ -571,8 +588,8 @@ impl MemberThread {
                     return;
                 }
                 Err(NotTaken::TooLong { bytes }) => {
-                    done(Err(MemberError::TooLong { bytes }));
                     self.settled(1);
+                    done(Err(MemberError::TooLong { bytes }));
                 }
             }
         }
@@ -621,7 +638,6 @@ impl MemberThread {
         let written = self.folder.write(&checkpoint);
         written.map_err(|error| MemberError::Folder(self.dir.clone(), error))?;
         self.host.keep(checkpoint.state_at);
-        self.shared.queues().kept = checkpoint.upto;
         self.kept = checkpoint;
         Ok(())
     }
@@ -642,6 +658,7 @@ impl MemberThread {
         };
         if let Err(error) = self.keep(checkpoint) {
             tracing::error!(%error, "a checkpoint is not written");
+            self.next_keeping = now + KEEPING_AGAIN_PAUSE;
         }
         self.state = None;
     }
@@ -702,7 +719,7 @@ impl MemberThread {
     /// Gives on what is decided, as long as the program takes it.
     fn learn(&mut self) {
         let now = self.begun.elapsed();
-        let (mut given, mut settled_count) = (Vec::new(), 0);
+        let mut given = Vec::new();
         let mut room = {
             let waiting = self.shared.queues().waiting_bytes;
             self.shared.window_bytes.saturating_sub(waiting)
@@ -727,8 +744,8 @@ impl MemberThread {
                 room = room.saturating_sub(value.len() + VALUE_COUNTS_BYTES);
                 given.push((instance, value));
             }
+            self.settled(settled.len());
             for settled in settled {
-                settled_count += 1;
                 if let Some(done) = self.submitted.remove(&settled.ticket) {
                     done(settled.instance.ok_or(MemberError::Unknown));
                 }
@@ -737,7 +754,6 @@ impl MemberThread {
                 self.state = Some((instance, self.state_now()));
             }
         }
-        self.settled(settled_count);
         let Some((last, _)) = given.last() else {
             return;
         };

@@ -61,9 +61,14 @@ impl Reporter {
         }
     }
 
-    /// Time has passed: looks at what the box has counted. `last`: which learner has kept least, and how far.
-    pub(crate) fn look(&mut self, now: Since, counters: &PaxosCounters, last: Option<(u8, u64)>) {
+    /// Time has passed.
+    pub(crate) fn tick(&mut self, now: Since) {
         self.now = now;
+    }
+
+    /// Looks at what the box has counted. `last`: which learner has kept least, and how far.
+    pub(crate) fn look(&mut self, counters: &PaxosCounters, last: Option<(u8, u64)>) {
+        let now = self.now;
         let full = counters.reason(PacketReason::WindowFull);
         if full > self.window_full && now >= self.next_of_window {
             self.next_of_window = now + COMPLAINT_PAUSE;

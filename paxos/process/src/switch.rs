@@ -69,8 +69,8 @@ pub struct SwitchOptions {
     pub durability: Durability,
     /// It looks for packets for so long before it sleeps.
     pub busy_poll: Duration,
-    /// An acceptor: values up to this instance are lost to learners that have not checkpointed them. The
-    /// operator says so at each acceptor.
+    /// Values up to this instance are lost to learners that have not checkpointed them. The operator says so
+    /// to each switch.
     pub declare_lost: Option<u64>,
 }
 
@@ -106,6 +106,9 @@ pub enum SwitchError {
     /// The box cannot be made.
     #[error("{0:?}")]
     Box(PlaneError),
+    /// The time of day is before 1970.
+    #[error("the clock is not set: {0}")]
+    Clock(String),
     /// The system does not say when packets come.
     #[error("waiting for packets: {0}")]
     Wait(io::Error),
@@ -168,13 +171,22 @@ impl SwitchOptions {
 /// There is one, or it cannot be made.
 pub fn make_folder(options: &SwitchOptions, lives: Lives) -> Result<(), SwitchError> {
     options.own_address()?;
+    if options.role != Role::Acceptor {
+        return Err(SwitchError::Option {
+            option: "make-folder",
+            text: "a coordinator has no folder; allowed: role acceptor".to_owned(),
+        });
+    }
     let dir = options.dir()?;
     let life = match lives {
         Lives::First => 0,
         // Above those that were counted from 0, and above those of an earlier loss.
         Lives::ReplacesLost => {
             let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(u64::MAX / 2)
+            let since = since.map_err(|error| SwitchError::Clock(error.to_string()))?;
+            u64::try_from(since.as_micros())
+                .unwrap_or(u64::MAX / 2)
+                .max(1)
         }
     };
     std::fs::create_dir_all(dir).map_err(|error| SwitchError::Folder(dir.clone(), error))?;
@@ -213,6 +225,9 @@ pub fn run(
 ) -> Result<(), SwitchError> {
     let own = options.own_address()?;
     let keys = options.deployment.load_keys()?;
+    // Before a life is begun in vain.
+    let listen = options.listen.unwrap_or(own);
+    let wire = Datagrams::bind(listen).map_err(|error| SwitchError::Listen(listen, error))?;
     let (host, log) = match options.role {
         Role::Coordinator => {
             let host = coordinator(options, own, &keys)?;
@@ -223,8 +238,6 @@ pub fn run(
             (Host::Acceptor(Box::new(host)), log)
         }
     };
-    let listen = options.listen.unwrap_or(own);
-    let wire = Datagrams::bind(listen).map_err(|error| SwitchError::Listen(listen, error))?;
     tracing::info!(
         deployment = options.deployment.name,
         role = ?options.role,
@@ -244,9 +257,12 @@ pub fn run(
         begun: Instant::now(),
         busy_poll: options.busy_poll,
         next_status: Duration::ZERO,
+        to_declare: None,
         status,
     };
-    process.declare_lost(options.declare_lost)?;
+    if let Some(upto) = options.declare_lost {
+        process.declare_lost(upto)?;
+    }
     process.run(stop)?;
     tracing::info!("the switch has stopped");
     Ok(())
@@ -288,8 +304,11 @@ fn acceptor(
     };
     let addresses = Arc::clone(&options.deployment.addresses);
     if options.durability == Durability::Sync {
-        let (log, records) = folder.votes().map_err(votes_failed)?;
-        if !records.is_empty() {
+        let (mut log, records) = folder.votes().map_err(votes_failed)?;
+        let is_standing = |record: &PaxosRecord| {
+            matches!(record, PaxosRecord::Registers(_) | PaxosRecord::Slot(..))
+        };
+        if records.iter().any(is_standing) {
             tracing::info!(
                 records = records.len(),
                 "the acceptor goes on with its votes"
@@ -298,6 +317,11 @@ fn acceptor(
             return Ok((host.map_err(SwitchError::Box)?, Some(log)));
         }
         let host = begin_life(&mut folder, acceptor, addresses, own, keys, votes_failed)?;
+        if !host.software().is_newcomer() {
+            // It has begun, though it has not been asked anything yet: the next start is no new life.
+            let written = log.rewrite(host.records());
+            written.map_err(|error| SwitchError::Disk(dir.clone(), error))?;
+        }
         return Ok((host, Some(log)));
     }
     let host = begin_life(&mut folder, acceptor, addresses, own, keys, votes_failed)?;
@@ -348,6 +372,8 @@ struct Process<'a> {
     begun: Instant,
     busy_poll: Duration,
     next_status: Duration,
+    /// A coordinator: lost up to here, once it coordinates.
+    to_declare: Option<u64>,
     status: &'a StatusCell,
 }
 
@@ -378,26 +404,64 @@ impl Driver for Around<'_> {
 }
 
 impl Process<'_> {
-    fn declare_lost(&mut self, upto: Option<u64>) -> Result<(), SwitchError> {
-        match (upto, &mut self.host) {
-            (None, _) => {}
-            (Some(upto), Host::Acceptor(host)) => {
-                let mut around = Around {
-                    wire: &mut self.wire,
-                    disk: &mut self.disk,
-                    reporter: &mut self.reporter,
-                };
-                host.declare_lost(upto, &mut around);
-                tracing::warn!(upto, "values are declared lost");
-            }
-            (Some(_), Host::Coordinator(_)) => {
-                return Err(SwitchError::Option {
-                    option: "declare-lost",
-                    text: "it is said to acceptors: a coordinator hears it from them".to_owned(),
-                });
-            }
+    /// As it starts, an acceptor does what the operator says. A coordinator waits until it coordinates.
+    fn declare_lost(&mut self, upto: u64) -> Result<(), SwitchError> {
+        let refused = |text: String| SwitchError::Option {
+            option: "declare-lost",
+            text,
+        };
+        let Host::Acceptor(host) = &mut self.host else {
+            self.to_declare = Some(upto);
+            return Ok(());
+        };
+        let highest = host.engine().registers().highest;
+        if host.software().is_newcomer() {
+            let text =
+                "an acceptor that waits to be let in hears it from the coordinator: say it there";
+            return Err(refused(text.to_owned()));
         }
+        if upto > highest {
+            return Err(refused(format!(
+                "the acceptor has voted up to instance {highest}; allowed: 0 to {highest}"
+            )));
+        }
+        let mut around = Around {
+            wire: &mut self.wire,
+            disk: &mut self.disk,
+            reporter: &mut self.reporter,
+        };
+        host.declare_lost(upto, &mut around);
+        tracing::warn!(upto, "values are declared lost");
         Ok(())
+    }
+
+    /// A coordinator that has begun to coordinate.
+    fn declare_what_is_to_be(&mut self) {
+        let Host::Coordinator(host) = &mut self.host else {
+            return;
+        };
+        if !host.software().coordinates() {
+            return;
+        }
+        let Some(upto) = self.to_declare.take() else {
+            return;
+        };
+        let next = host.engine().registers().next_instance;
+        if upto >= next {
+            tracing::error!(
+                upto,
+                next,
+                "values are not declared lost: there is no such instance yet"
+            );
+            return;
+        }
+        let mut around = Around {
+            wire: &mut self.wire,
+            disk: &mut self.disk,
+            reporter: &mut self.reporter,
+        };
+        host.declare_lost(upto, &mut around);
+        tracing::warn!(upto, "values are declared lost");
     }
 
     fn run(&mut self, stop: &AtomicBool) -> Result<(), SwitchError> {
@@ -452,6 +516,8 @@ impl Process<'_> {
     }
 
     fn tick(&mut self, now: Since) {
+        self.reporter.tick(now);
+        self.declare_what_is_to_be();
         let mut around = Around {
             wire: &mut self.wire,
             disk: &mut self.disk,
@@ -468,7 +534,7 @@ impl Process<'_> {
             }
         };
         let engine: &PaxosEngine = engine;
-        self.reporter.look(now, engine.counters(), last);
+        self.reporter.look(engine.counters(), last);
         if now >= self.next_status {
             self.next_status = now + STATUS_PAUSE;
             let status = SwitchStatus {

@@ -88,6 +88,29 @@ fn addresses(count: usize) -> Vec<String> {
 
 impl World {
     fn begin(acceptors: usize, learners: usize, durability: Durability, more: &str) -> Self {
+        let mut world = Self::without_coordinators(acceptors, learners, durability, more);
+        world.start_coordinators();
+        world
+    }
+
+    fn start_coordinators(&mut self) {
+        let one = &self.acceptors[0].options;
+        let start = |number| {
+            Switch::start(SwitchOptions {
+                role: Role::Coordinator,
+                number,
+                ..one.clone()
+            })
+        };
+        self.coordinators = (0..2).map(start).collect();
+    }
+
+    fn without_coordinators(
+        acceptors: usize,
+        learners: usize,
+        durability: Durability,
+        more: &str,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let keys = ClientKeys::new(1, vec![ClientKey::new(1, [7; 16])]).expect("keys");
         keys.write(&folder.path().join("keys")).expect("written");
@@ -101,9 +124,9 @@ impl World {
         let path = folder.path().join("deployment.toml");
         std::fs::write(&path, text).expect("written");
         let file = DeploymentFile::load(&path).expect("sound");
-        let options = |role, number: usize| SwitchOptions {
+        let options = |number: usize| SwitchOptions {
             deployment: file.clone(),
-            role,
+            role: Role::Acceptor,
             number: u8::try_from(number).expect("few"),
             listen: None,
             dir: Some(folder.path().join(format!("acceptor-{number}"))),
@@ -112,17 +135,15 @@ impl World {
             declare_lost: None,
         };
         let start_acceptor = |number| {
-            let options = options(Role::Acceptor, number);
+            let options = options(number);
             make_folder(&options, Lives::First).expect("made");
             Switch::start(options)
         };
         let acceptors = (0..acceptors).map(start_acceptor).collect();
-        let coordinators = (0..2).map(|number| Switch::start(options(Role::Coordinator, number)));
-        let coordinators = coordinators.collect();
         Self {
             folder,
             file,
-            coordinators,
+            coordinators: Vec::new(),
             acceptors,
         }
     }
@@ -255,6 +276,19 @@ fn nothing_is_lost_when_switches_restart_without_their_memory() {
     nothing_is_lost(Durability::Memory);
 }
 
+/// Nobody has asked them anything yet. They have begun all the same: they are no newcomers.
+#[test]
+fn acceptors_may_restart_before_there_is_a_coordinator() {
+    let mut world = World::without_coordinators(3, 1, Durability::Sync, "");
+    for acceptor in &mut world.acceptors {
+        acceptor.wait_until_on();
+        acceptor.restart();
+        acceptor.wait_until_on();
+    }
+    world.start_coordinators();
+    world.member(0).submit(b"first").expect("decided");
+}
+
 #[test]
 fn a_lost_folder_is_replaced_as_a_new_life() {
     let mut world = World::begin(3, 1, Durability::Sync, "");
@@ -326,6 +360,19 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
     }
     let taken = take(&one, usize::try_from(last).expect("few") - 1);
     one.checkpoint(taken.last().expect("some").0).expect("kept");
+    let acceptor = &mut world.acceptors[0];
+    acceptor.stop();
+    acceptor.options.declare_lost = Some(last + 1000);
+    let beyond = run(
+        &acceptor.options,
+        &AtomicBool::new(false),
+        &StatusCell::default(),
+    );
+    let beyond = beyond.unwrap_err().to_string();
+    assert!(
+        beyond.contains("declare-lost") && beyond.contains("allowed: 0 to"),
+        "{beyond}"
+    );
     for acceptor in &mut world.acceptors {
         acceptor.options.declare_lost = Some(last);
         acceptor.restart();
@@ -333,6 +380,7 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
     for coordinator in &mut world.coordinators {
         let blamed = || coordinator.status.lock().expect("no panic").last_checkpoint;
         wait_for("the one to blame", || blamed() == Some((1, 0)));
+        coordinator.options.declare_lost = Some(last);
         coordinator.restart();
     }
     one.submit(b"goes on").expect("decided");

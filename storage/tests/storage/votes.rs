@@ -89,6 +89,48 @@ fn a_file_that_mostly_says_nothing_any_more_is_to_be_rewritten() {
 }
 
 #[test]
+fn a_folder_that_was_half_made_or_half_removed_can_be_made() {
+    let disk = MemoryDisk::new();
+    drop(disk.create("votes-0000000000000000").expect("memory"));
+    drop(folder(&disk, 2));
+    let file = votes_file(&disk);
+    for name in [&file[..], "acceptor"] {
+        disk.remove(name).expect("memory");
+    }
+    drop(folder(&disk, 1));
+    disk.remove("acceptor").expect("memory");
+    let created = VotesFolder::create(&disk, &OWNER, 1);
+    assert!(
+        matches!(created, Err(VotesError::Exists)),
+        "there are votes"
+    );
+}
+
+/// What a program proposes is anything, such as the bytes of a record.
+#[test]
+fn a_value_that_looks_like_a_batch_is_none() {
+    let disk = MemoryDisk::new();
+    let mut log = folder(&disk, 1);
+    let mut value = Vec::new();
+    PaxosRecord::Synced(u64::MAX).encode(&mut value);
+    let slot = PaxosSlot {
+        payload_bytes: u16::try_from(value.len()).expect("short"),
+        ..PaxosSlot::default()
+    };
+    let at = disk.open(&votes_file(&disk)).and_then(|it| it.file_bytes());
+    log.append(&PaxosRecord::Slot(Box::default(), Box::new(slot), value));
+    log.sync().expect("memory");
+    drop(log);
+    // As after a power cut that has torn this batch: the mark lags.
+    disk.remove("mark").expect("memory");
+    let file = disk.open(&votes_file(&disk)).expect("memory");
+    file.write_at(at.expect("memory"), &[IoSlice::new(&[0xff; 4])])
+        .expect("memory");
+    let (_, records) = open(&disk).expect("a torn end");
+    assert_eq!(records, [vote(1)]);
+}
+
+#[test]
 fn an_acceptor_begins_a_life_once() {
     let disk = Arc::new(MemoryDisk::new());
     assert!(matches!(
