@@ -295,8 +295,8 @@ impl Driver for Host<'_> {
                     .world
                     .served_is_answered(self.machine, number, said, reply);
             }
-            Origin::Values(asker, sequence) => {
-                return (self.world).values_are_answered((asker, sequence), said, reply);
+            Origin::Values(asker, number) => {
+                return (self.world).values_are_answered((asker, number), said, reply);
             }
             Origin::Plane(_) | Origin::Follower(_) => panic!("{origin:?} is not here"),
         };

@@ -3,11 +3,12 @@
 //! connection, is killed, and begins again behind what it has saved.
 use crate::queue::{MICROSECOND, Nanos, SECOND};
 use crate::random::{Random, mix};
-use crate::world::World;
+use crate::world::{Event, World};
 use quorumwire_client::Error;
 use quorumwire_client::Settings as ClientSettings;
 use quorumwire_client::machine::feed::{Feed, Item, counts};
 use quorumwire_client::machine::{Action, LinkId};
+use quorumwire_control::Role;
 use quorumwire_deliver::{Given, Instance, Learner, Subscription, Values};
 use quorumwire_wire::client::{
     FromClient, FromServer, Pong, Refused, RefusedReason, Trimmed, Upto, Value, Welcome,
@@ -32,7 +33,7 @@ const TAKES_SLOWLY_PERMILLE: u64 = 60;
 /// Bytes of values that wait at a learner, where it goes by that.
 const WINDOWS: [u64; 3] = [100, 2_000, 1 << 20];
 /// Bytes that are on their way to a learner, beyond which a replica gives no more.
-const OUTPUT_BYTES_MAX: usize = 4 << 10;
+const OUTPUT_BYTES_MAX: usize = 16 << 10;
 /// As in the node: who knows no leader for so long gives no more.
 const LEADERLESS_MAX: Nanos = SECOND;
 
@@ -55,6 +56,8 @@ struct LearnerProcess {
     /// Bytes of values that it has not taken.
     untaken: u64,
     is_slow: bool,
+    /// It has begun in peace.
+    is_calm: bool,
     connection: Option<Connection>,
 }
 
@@ -109,6 +112,8 @@ impl World {
         let luck = self.values_chance().below(10_000);
         let down = self.values_chance().below(DOWN_MAX);
         let it = &mut self.values.learners[learner];
+        // In peace it begins anew, with room for all that it lacks.
+        it.process.take_if(|it| calm && !it.is_calm);
         if it.process.is_none() {
             return self.learner_begins(learner);
         }
@@ -121,12 +126,17 @@ impl World {
         self.learner_hears(learner, breaks);
         self.learner_takes(learner);
         self.learner_connects(learner);
+        let connection = self.values.learners[learner].connection();
+        if calm && let Some(it) = connection.filter(|it| it.is_up) {
+            // As its bytes wake a server, which else has its turns when others speak.
+            self.queue.set(self.now, Event::GoesOn(it.machine, it.run));
+        }
     }
 
     fn learner_begins(&mut self, learner: usize) {
         let leader = self.leader();
         let it = &mut self.values.learners[learner];
-        if self.now < it.begins_at {
+        if self.now < it.begins_at && !self.peace {
             return;
         }
         let checkpoint = || {
@@ -145,7 +155,11 @@ impl World {
         it.runs += 1;
         let luck = mix(it.luck ^ it.runs);
         let random = &mut Random::new(luck);
-        let window = random.pick(&WINDOWS).unwrap_or(WINDOWS[0]);
+        let window = if self.peace {
+            WINDOWS[2]
+        } else {
+            random.pick(&WINDOWS).unwrap_or(WINDOWS[0])
+        };
         let addresses = (0..self.machines.len()).map(|it| it.to_string());
         let settings = ClientSettings::new(addresses);
         it.process = Some(LearnerProcess {
@@ -153,6 +167,7 @@ impl World {
             upto,
             untaken: 0,
             is_slow: random.permille(200),
+            is_calm: self.peace,
             connection: None,
         });
         self.learner_connects(learner);
@@ -302,7 +317,8 @@ impl World {
         let Some(values) = process.group.store.inner().values.as_deref() else {
             return;
         };
-        let is_led = process.group.replica.leader().is_some();
+        let replica = &process.group.replica;
+        let is_led = replica.leader().is_some() && replica.role() != Role::Joining;
         for learner in &mut self.values.learners {
             let Some(connection) = learner.connection() else {
                 continue;

@@ -352,7 +352,7 @@ impl World {
             asked.is_sent = true;
             let command = asked.command.clone();
             let number = u8::try_from(asker).unwrap_or(NOBODY);
-            let origin = Origin::Values(number, name.1);
+            let origin = Origin::Values(number, it.generation << 32 | name.1);
             self.ask_in_session(machine, origin, name, &command);
         }
         self.give_values(machine);
@@ -429,7 +429,7 @@ impl World {
     /// What became of what was asked.
     pub fn values_are_answered(
         &mut self,
-        (who, sequence): (u8, u64),
+        (who, number): (u8, u64),
         said: AnswerKind,
         reply: &[u8],
     ) {
@@ -437,7 +437,11 @@ impl World {
         let Some(it) = self.values.askers.get_mut(usize::from(who)) else {
             return; // nobody waits for it
         };
-        let Some(asked) = it.asked.as_ref().filter(|_| it.sequence == sequence) else {
+        let Some(asked) = it
+            .asked
+            .as_ref()
+            .filter(|_| it.generation << 32 | it.sequence == number)
+        else {
             return; // it has gone on
         };
         if let AnswerKind::Refused(_) = said {

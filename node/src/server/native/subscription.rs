@@ -9,6 +9,7 @@ use super::super::fronts::Front;
 use super::super::fronts::native::{CloseReason, Subscription, put, put_refused};
 use super::super::service::Service;
 use super::{hello, state};
+use quorumwire_control::Role;
 use quorumwire_deliver::{Given, OVERHEAD_BYTES};
 use quorumwire_interfaces::Reason;
 use quorumwire_wire::CLIENT_PROTOCOL_SUBSCRIPTIONS;
@@ -123,10 +124,12 @@ impl<S: Service> Server<S> {
         }
     }
 
-    /// This replica may be cut off: what it gives is right, and may be all for a long time.
+    /// This replica may be cut off, or is no member any more: what it gives is right, and may be all for a
+    /// long time.
     pub fn end_stale_subscriptions(&mut self) {
-        let (now, leader) = (self.core.group.now, self.core.group.replica.leader());
-        let stale = (self.core.subscribers).take_leaderless(now, leader.is_some());
+        let replica = &self.core.group.replica;
+        let is_led = replica.leader().is_some() && replica.role() != Role::Joining;
+        let stale = (self.core.subscribers).take_leaderless(self.core.group.now, is_led);
         for id in stale {
             if let Some(connection) = self.clients.get(id) {
                 end(connection);
