@@ -1,7 +1,7 @@
 // Submits COUNT values of up to 64 KiB, many at once, in an event loop around the library's descriptor, and prints
 // what became of each. Then it does what nobody should, and looks whether the library notices.
 //
-//   submitter CONFIGURATION COUNT
+//   submitter CONFIGURATION COUNT LEARNER
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
@@ -58,17 +58,18 @@ void turn(Loop *loop)
 	require(quorumwire_poll(loop->handle, 0) >= 0, "poll");
 }
 
-void misuse(quorumwire_t *handle)
+void misuse(quorumwire_t *handle, std::uint16_t learner)
 {
 	char text[512];
 	quorumwire_recovered_t recovered;
-	std::string large(quorumwire_value_bytes_max(handle) + 1, 'x');
+	std::size_t longest = quorumwire_value_bytes_max(handle);
+	std::string large(longest + 1, 'x');
 
-	require(large.size() == 1048577, "the longest value");
+	require(longest >= 1048576, "the longest value");
 	int error = quorumwire_submit_wait(handle, large.data(), large.size(), NULL);
 	require(error == QUORUMWIRE_ERROR_TOO_LARGE, "too large");
 	quorumwire_last_error(handle, text, sizeof(text));
-	require(std::string(text).find("1048576") != std::string::npos, "the limit is not named");
+	require(std::string(text).find(std::to_string(longest)) != std::string::npos, "the limit is not named");
 	require(quorumwire_last_error(handle, text, 4) > 4 && std::string(text).size() == 3, "cut");
 	error = quorumwire_submit_wait(handle, NULL, 1, NULL);
 	require(error == QUORUMWIRE_ERROR_ARGUMENT, "a null value");
@@ -76,7 +77,7 @@ void misuse(quorumwire_t *handle)
 	require(quorumwire_recover(handle, 1, NULL) == QUORUMWIRE_ERROR_ARGUMENT, "recover");
 	require(quorumwire_recover(handle, 0, &recovered) == QUORUMWIRE_ERROR_ARGUMENT, "instance 0");
 	require(quorumwire_checkpoint(handle, 99, 1, NULL) == QUORUMWIRE_ERROR_NO_LEARNER, "learner");
-	error = quorumwire_checkpoint(handle, 1, UINT64_MAX, NULL);
+	error = quorumwire_checkpoint(handle, learner, UINT64_MAX, NULL);
 	require(error == QUORUMWIRE_ERROR_NOT_DECIDED, "a checkpoint of what is not decided");
 	require(quorumwire_poll(handle, -2) == QUORUMWIRE_ERROR_ARGUMENT, "poll");
 	require(quorumwire_close(handle) == QUORUMWIRE_OK, "close");
@@ -90,10 +91,10 @@ void misuse(quorumwire_t *handle)
 int main(int argc, char **argv)
 {
 	Loop loop = { NULL, 0, false, false };
-	long count = argc == 3 ? std::atol(argv[2]) : 0;
+	long count = argc == 4 ? std::atol(argv[2]) : 0;
 
 	if (count < 1 || quorumwire_open(argv[1], &loop.handle) != QUORUMWIRE_OK)
-		fail("submitter CONFIGURATION COUNT");
+		fail("submitter CONFIGURATION COUNT LEARNER");
 	for (long number = 0; number < count; number++) {
 		std::string value = std::to_string(number) + ';';
 		if (number % 10 == 9)
@@ -115,6 +116,6 @@ int main(int argc, char **argv)
 		turn(&loop);
 	require(loop.poll_was_refused, "a callback could poll");
 	require(loop.close_was_refused, "a callback could close");
-	misuse(loop.handle);
+	misuse(loop.handle, static_cast<std::uint16_t>(std::atoi(argv[3])));
 	return EXIT_SUCCESS;
 }
