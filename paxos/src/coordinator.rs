@@ -15,11 +15,14 @@ use std::time::Duration;
 mod take_over;
 
 pub use take_over::ADOPTED_AT_ONCE;
-use take_over::{Ready, TakeOver};
+use take_over::{LEFT_TRIES, Ready, TakeOver};
 
 /// Times that a round may be found promised to another coordinator of the same number, one after the other,
 /// before the host is told.
 const TAKEN_MAX: u32 = 3;
+
+/// A backup that was hindered each time waits at most so often twice as long.
+const DOUBLINGS_MAX: u32 = 6;
 
 /// Time since some moment that the host knows.
 type Since = Duration;
@@ -101,6 +104,12 @@ pub struct Coordinator {
     next_heartbeat: Since,
     /// How often in a row its round was promised to another of its number.
     taken: u32,
+    /// How often in a row it has asked for a round, and another one's came before a majority had promised it:
+    /// promises may take longer than backups wait, and they must not hinder each other for ever.
+    hindered: u32,
+    /// How often in a row it has asked anew for what it had left to a learner: each time it waits twice as
+    /// long.
+    asked_anew: u32,
 }
 
 impl Coordinator {
@@ -119,6 +128,8 @@ impl Coordinator {
             implausible: 0,
             next_heartbeat: now,
             taken: 0,
+            hindered: 0,
+            asked_anew: 0,
             options,
         }
     }
@@ -193,6 +204,9 @@ impl Coordinator {
 
     fn stand_by(&mut self, now: Since, round: u64, orders: &mut Orders) -> Turn {
         self.switch_off(orders);
+        if !self.coordinates() {
+            self.hindered = self.hindered.saturating_add(1);
+        }
         self.highest_round = self.highest_round.max(round);
         self.coordinated_round = self.coordinated_round.max(round);
         self.phase = Phase::Backup { heard: now };
@@ -288,11 +302,14 @@ impl Coordinator {
             return Turn::Nothing; // it will find out
         }
         if self.round().is_some() {
-            return self.stand_by(now, header.term, orders);
+            let turn = self.stand_by(now, header.term, orders);
+            self.hindered = 0;
+            return turn;
         }
         if header.term < self.coordinated_round {
             return Turn::Nothing;
         }
+        self.hindered = 0;
         self.coordinated_round = header.term;
         self.highest_round = self.highest_round.max(header.term);
         if let Phase::Backup { heard } = &mut self.phase {
@@ -319,6 +336,7 @@ impl Coordinator {
     fn coordinate(&mut self, round: u64, ready: Ready, orders: &mut Orders) -> Turn {
         let Ready { trimmed, next } = ready;
         self.taken = 0;
+        self.hindered = 0;
         self.trimmed = self.trimmed.max(trimmed);
         orders.push(Order::SwitchOn(Box::new(PaxosRegisters {
             configuration: self.lives.number(),
@@ -416,6 +434,7 @@ impl Coordinator {
     /// Time has passed; `registers` are the box's.
     pub fn tick(&mut self, now: Since, registers: &PaxosRegisters, orders: &mut Orders) -> Turn {
         let silence = self.options.silence * (u32::from(self.options.me) + 1);
+        let silence = silence * (1 << self.hindered.min(DOUBLINGS_MAX));
         let is_on = self.coordinates();
         match &mut self.phase {
             Phase::Backup { heard } if now.saturating_sub(*heard) >= silence => {
@@ -423,8 +442,13 @@ impl Coordinator {
             }
             Phase::Backup { .. } | Phase::Retired | Phase::Twin | Phase::NoRoundLeft => {}
             Phase::InRound(it) => {
-                if !it.tick(now, orders) {
+                let tries_max = LEFT_TRIES << self.asked_anew.min(DOUBLINGS_MAX);
+                if !it.tick(now, tries_max, orders) {
+                    self.asked_anew += 1;
                     return self.ask(now, orders);
+                }
+                if !it.lacks_what_was_left() {
+                    self.asked_anew = 0;
                 }
             }
         }

@@ -187,6 +187,42 @@ fn what_was_voted_is_proposed_again_beside_the_box() {
     assert_eq!(again, [2]);
 }
 
+/// Promises may take longer than backups wait: two that hinder each other must give each other more time.
+#[test]
+fn a_backup_that_is_hindered_waits_twice_as_long_each_time() {
+    let (mut coordinator, mut question) = asking(0);
+    let mut waits = Vec::new();
+    let mut now = 60;
+    for _ in 0..8 {
+        let mut orders = Orders::new();
+        let refused = refused(&question, 1, question.term + 0x101);
+        let turn = coordinator.on_packet(at(now), &refused, b"", &mut orders);
+        assert!(matches!(turn, Turn::StandsBy { .. }), "{turn:?}");
+        let begun = now;
+        while coordinator.tick(at(now), &off(), &mut orders) == Turn::Nothing {
+            now += 1;
+        }
+        waits.push(now - begun);
+        let asked = sent(&mut orders).into_iter();
+        let asked = asked.map(|(_, header)| header);
+        question = asked.last().expect("it asks");
+    }
+    assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 3200, 3200]);
+    // Somebody coordinates: it is heard as before.
+    let beat = Header {
+        term: question.term + 0x101,
+        ..DEPLOYMENT.header(Kind::Heartbeat, 1)
+    };
+    let mut orders = Orders::new();
+    coordinator.on_packet(at(now), &beat, b"", &mut orders);
+    assert_eq!(
+        coordinator.tick(at(now + 49), &off(), &mut orders),
+        Turn::Nothing
+    );
+    let turn = coordinator.tick(at(now + 50), &off(), &mut orders);
+    assert!(matches!(turn, Turn::Asks { .. }), "{turn:?}");
+}
+
 #[test]
 fn a_round_that_was_promised_to_another_makes_a_backup() {
     for on_its_own in [false, true] {

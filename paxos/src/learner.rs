@@ -14,10 +14,10 @@ use std::time::Duration;
 
 /// Instances that a learner asks for at a time by itself; as many again for its caller.
 pub const RECOVERING_MAX: usize = 32;
-/// Times that a question is sent; then another round is tried.
+/// Times that a question is sent in the first round; then another round is tried.
 const TRIES_MAX: u32 = 5;
-/// The longest wait before a higher round is tried doubles at most so often.
-const DOUBLINGS_MAX: u32 = 4;
+/// The longest wait before a higher round is tried, and the tries in one, double at most so often.
+const DOUBLINGS_MAX: u32 = 7;
 
 /// Time since some moment that the host knows.
 pub type Since = Duration;
@@ -73,6 +73,8 @@ struct Try {
     next: Since,
     /// Rounds in a row that were refused.
     refusals: u32,
+    /// Rounds before this one. Answers may take longer than all tries in one: each has twice as many.
+    rounds: u32,
     /// This one was.
     is_refused: bool,
 }
@@ -343,7 +345,8 @@ impl Learner {
     fn begin(&mut self, now: Since, instance: u64, no_op: &[u8], orders: &mut Orders) -> bool {
         let owner = self.options.deployment.owner_of_learner(self.options.me);
         let before = self.recovering.get(&instance);
-        let (round, refusals) = before.map_or((0, 0), |it| (it.round, it.refusals));
+        let (round, refusals, rounds) =
+            before.map_or((0, 0, 0), |it| (it.round, it.refusals, it.rounds + 1));
         let Some(round) = round_above(round.max(self.highest_round), owner) else {
             return false;
         };
@@ -360,6 +363,7 @@ impl Learner {
             sent: 1,
             next: now + self.options.retry,
             refusals,
+            rounds,
             is_refused: false,
         };
         self.recovering.insert(instance, tried);
@@ -413,7 +417,8 @@ impl Learner {
         if now < tried.next {
             return;
         }
-        if tried.is_refused || tried.sent >= TRIES_MAX {
+        let tries_max = TRIES_MAX << tried.rounds.min(DOUBLINGS_MAX);
+        if tried.is_refused || tried.sent >= tries_max {
             self.begin(now, instance, no_op, orders);
             return;
         }

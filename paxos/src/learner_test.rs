@@ -190,7 +190,7 @@ fn refused_learners_wait_for_different_times_and_longer_each_time() {
     waits.sort_unstable();
     waits.dedup();
     assert!(waits.len() > 3, "{waits:?}");
-    assert!((40..=80).contains(&longest), "{longest} ms");
+    assert!((40..=640).contains(&longest), "{longest} ms");
 }
 
 #[test]

@@ -26,8 +26,11 @@ pub const VALUE_BYTES_MAX: usize = PIECE_BYTES_MAX * FRAGMENTS_PER_COMMAND_MAX a
 /// Values that a proposer has outstanding at most.
 pub const OUTSTANDING_MAX: u64 = WINDOW;
 
-/// The wait between two tries doubles at most so often.
-const DOUBLINGS_MAX: u32 = 3;
+/// The wait between two tries doubles at most so often. What is decided later than a try waits is proposed
+/// again in vain, and takes one more instance of the window each time.
+const DOUBLINGS_MAX: u32 = 7;
+/// A session is opened within so many doublings of the first wait; the next one has one more.
+const OPENING_DOUBLINGS: u32 = 3;
 
 /// The number of the value that opens a session.
 const OPENING: u64 = 1;
@@ -85,6 +88,8 @@ pub struct Proposer {
     chance: ChaCha8Rng,
     session: u64,
     state: Session,
+    /// Sessions in a row that were not opened in time.
+    opened_in_vain: u32,
     next_sequence: u64,
     next_ticket: u64,
     outstanding: BTreeMap<u64, Outstanding>,
@@ -102,6 +107,7 @@ impl Proposer {
             deployment,
             retry,
             state: Session::New,
+            opened_in_vain: 0,
             next_sequence: WINDOW + 1,
             next_ticket: 1,
             outstanding: BTreeMap::new(),
@@ -167,6 +173,7 @@ impl Proposer {
         if decided.sequence == OPENING {
             if learned.fate == Fate::NoOp {
                 self.state = Session::Open;
+                self.opened_in_vain = 0;
                 self.send_what_is_due(now, coordinator, orders);
             }
             return Vec::new();
@@ -226,6 +233,7 @@ impl Proposer {
     /// Time has passed: sends again what was not heard of. Whom it goes to is known less well then.
     pub fn tick(&mut self, now: Since, coordinator: Option<u8>, orders: &mut Orders) {
         if matches!(self.state, Session::Opening { until } if now >= until) {
+            self.opened_in_vain += 1;
             self.session = self.chance.next_u64().max(1);
             self.state = Session::New;
         }
@@ -237,7 +245,8 @@ impl Proposer {
             return;
         }
         if let (Session::New, Some(coordinator)) = (self.state, coordinator) {
-            let until = now + self.retry * (1 << DOUBLINGS_MAX);
+            let doublings = (OPENING_DOUBLINGS + self.opened_in_vain).min(DOUBLINGS_MAX);
+            let until = now + self.retry * (1 << doublings);
             self.state = Session::Opening { until };
             let header = self.header(OPENING, 0);
             send(orders, To::Coordinator(coordinator), header, &[]);

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const ADOPTED_AT_ONCE: usize = 256;
 
 /// Tries after which a learner has what it has asked for by itself.
-const LEFT_TRIES: u32 = 8;
+pub(super) const LEFT_TRIES: u32 = 8;
 
 /// Behind what the box may be switched on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -268,7 +268,7 @@ impl TakeOver {
     }
 
     /// Repeats what was not answered. False: it has to be asked anew, in a round above.
-    pub(super) fn tick(&mut self, now: Since, orders: &mut Orders) -> bool {
+    pub(super) fn tick(&mut self, now: Since, left_tries_max: u32, orders: &mut Orders) -> bool {
         if now < self.next_try {
             return true;
         }
@@ -286,11 +286,11 @@ impl TakeOver {
         } else {
             0
         };
-        self.left_tries <= LEFT_TRIES
+        self.left_tries <= left_tries_max
     }
 
     /// Whether an acceptor may be no member for an instance that was left to a learner.
-    fn lacks_what_was_left(&self) -> bool {
+    pub(super) fn lacks_what_was_left(&self) -> bool {
         let all = 0..self.options.deployment.acceptors;
         let all_have_promised = all.into_iter().all(|it| self.promised.contains(it));
         let is_harmless = |instance: u64| all_have_promised && instance > self.bound;

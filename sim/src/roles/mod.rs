@@ -18,6 +18,8 @@ use world::World;
 
 /// All is well again so long after peace, at the latest.
 const WELL_WITHIN: Nanos = 60 * SECOND;
+/// And after so many writes of a disk one behind the other: a small window has to be filled often.
+const WRITES_MORE: u64 = 1000;
 
 /// What came of a run.
 #[derive(Clone, Debug, Default)]
@@ -87,11 +89,12 @@ impl World {
     fn run_until_well(&mut self, rule: &str, missing: impl Fn(&Self) -> Option<String>) {
         let begun = self.now;
         while let Some(missing) = missing(self).filter(|_| self.checks.violation.is_none()) {
-            let is_late = self.now - begun > WELL_WITHIN;
+            let well_within = WELL_WITHIN + WRITES_MORE * self.plan.settings.write;
+            let is_late = self.now - begun > well_within;
             self.checks.require(!is_late, || {
                 format!(
                     "{rule}: not well {} s after peace: {missing}",
-                    WELL_WITHIN / SECOND
+                    well_within / SECOND
                 )
             });
             self.run_until(self.now + 20 * MILLISECOND);

@@ -1,5 +1,5 @@
 //! What a seed means for a Paxos deployment: its sizes, and a list of faults.
-use crate::queue::{MILLISECOND, Nanos, SECOND};
+use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::random::Random;
 use quorumwire_paxos::Deployment;
 use std::fmt;
@@ -58,6 +58,8 @@ pub struct Settings {
     pub deployment: Deployment,
     /// Votes are on disk before they are said; else they are in memory.
     pub is_durable: bool,
+    /// What a disk takes to write.
+    pub write: Nanos,
     /// Both coordinators were given the number 0.
     pub one_number: bool,
     /// More acceptors than a minority lose their memory at a time: only safety is asked for.
@@ -107,6 +109,12 @@ impl Plan {
             seed,
             deployment,
             is_durable: random.permille(450),
+            write: if random.permille(60) {
+                // Longer than hosts wait for an answer before they ask again.
+                MILLISECOND * random.between(10, 60)
+            } else {
+                300 * MICROSECOND
+            },
             one_number,
             beyond_minority: random.permille(80),
             delay_max: MILLISECOND / 10 * random.between(1, 40),

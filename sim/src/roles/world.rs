@@ -20,8 +20,6 @@ mod faults;
 const TICK: Nanos = 2 * MILLISECOND;
 /// The shortest that a packet takes.
 const DELAY_MIN: Nanos = 20 * MICROSECOND;
-/// What a disk takes to write.
-const WRITE: Nanos = 300 * MICROSECOND;
 
 /// What is to happen.
 enum Event {
@@ -414,7 +412,7 @@ impl World {
         let Some((upto, _)) = disk.writing.last() else {
             return;
         };
-        let takes = WRITE + self.slow_disk;
+        let takes = self.plan.settings.write + self.slow_disk;
         let written = Event::Written {
             acceptor: me,
             life: self.acceptors[usize::from(me)].starts,

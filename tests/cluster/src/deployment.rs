@@ -56,7 +56,7 @@ impl Deployment {
         let address = |it: std::io::Result<UdpSocket>| anyhow::Ok(it?.local_addr()?.to_string());
         let all: Vec<_> = sockets.into_iter().map(address).collect::<Result<_>>()?;
         let text = format!(
-            "name = \"test\"\nkey-file = \"keys\"\nwindow = 4096\ncoordinators = {:?}\nacceptors = {:?}\nlearners = {:?}\n",
+            "name = \"test\"\nkey-file = \"keys\"\nwindow = 4096\nsilence-ms = 200\ncoordinators = {:?}\nacceptors = {:?}\nlearners = {:?}\n",
             &all[..COORDINATORS],
             &all[COORDINATORS..COORDINATORS + ACCEPTORS],
             &all[COORDINATORS + ACCEPTORS..]
