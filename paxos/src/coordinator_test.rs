@@ -204,8 +204,8 @@ fn a_backup_that_is_hindered_waits_twice_as_long_each_time() {
         }
         waits.push(now - begun);
         let asked = sent(&mut orders).into_iter();
-        let asked = asked.map(|(_, header)| header);
-        question = asked.last().expect("it asks");
+        let mut asked = asked.map(|(_, header)| header);
+        question = asked.next_back().expect("it asks");
     }
     assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 3200, 3200]);
     // Somebody coordinates: it is heard as before.
