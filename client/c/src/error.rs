@@ -118,9 +118,7 @@ impl From<MemberError> for Failure {
         let code = match &error {
             MemberError::NoSuchLearner { .. } => Code::NoLearner,
             MemberError::Deployment(_) => Code::Configuration,
-            MemberError::System(..) | MemberError::Folder(..) | MemberError::Box(_) => {
-                Code::Internal
-            }
+            MemberError::System(..) | MemberError::Folder(..) => Code::Internal,
             MemberError::TooLong { .. } | MemberError::NoOpTooLong { .. } => Code::TooLarge,
             MemberError::Unknown | MemberError::Late => Code::OutcomeUnknown,
             MemberError::Behind { .. } => Code::Trimmed,

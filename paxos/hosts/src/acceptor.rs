@@ -2,13 +2,12 @@
 use crate::place::{Addresses, Place};
 use crate::{Driver, Happened, Since};
 use quorumwire_fastpath::{Outbox, PaxosEngine};
-use quorumwire_interfaces::{PlaneError, PlaneKeys};
+use quorumwire_interfaces::PlaneError;
 use quorumwire_paxos::{Acceptor, Deployment, Lives, Noted, Orders};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::{PacketReason, PaxosRegisters, PaxosRole, PaxosSlot};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// Which acceptor, and how it goes about it.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +32,7 @@ impl AcceptorHost {
     ///
     /// # Errors
     /// The deployment cannot be.
-    pub fn first(
-        options: AcceptorOptions,
-        addresses: Arc<Addresses>,
-        own: SocketAddr,
-        keys: &PlaneKeys,
-    ) -> Result<Self, PlaneError> {
+    pub fn first(options: AcceptorOptions, place: Place) -> Result<Self, PlaneError> {
         let deployment = &options.deployment;
         let lives = Lives::first(deployment.acceptors);
         let registers = PaxosRegisters {
@@ -49,23 +43,15 @@ impl AcceptorHost {
             held: u8::from(options.is_durable),
             ..PaxosRegisters::default()
         };
-        Self::member(options, addresses, own, keys, lives, registers)
+        Self::member(options, place, lives, registers)
     }
 
     /// One that has lost what it remembered, and begins this life. The number is above those of all its lives
     /// before. It says nothing until it is let in.
-    ///
-    /// # Errors
-    /// The deployment cannot be.
-    pub fn newcomer(
-        options: AcceptorOptions,
-        addresses: Arc<Addresses>,
-        own: SocketAddr,
-        keys: &PlaneKeys,
-        life: u64,
-    ) -> Result<Self, PlaneError> {
+    #[must_use]
+    pub fn newcomer(options: AcceptorOptions, place: Place, life: u64) -> Self {
         let software = Acceptor::newcomer(options.deployment, options.me, life);
-        Self::off(options, addresses, own, keys, software)
+        Self::off(options, place, software)
     }
 
     /// With what it has kept, in the order in which it was kept. Nothing kept: as [`first`](Self::first).
@@ -74,9 +60,7 @@ impl AcceptorHost {
     /// The deployment cannot be, or is not the one of which these records are.
     pub fn restored(
         options: AcceptorOptions,
-        addresses: Arc<Addresses>,
-        own: SocketAddr,
-        keys: &PlaneKeys,
+        place: Place,
         records: impl IntoIterator<Item = PaxosRecord>,
     ) -> Result<Self, PlaneError> {
         let mut lives = Lives::first(options.deployment.acceptors);
@@ -106,10 +90,10 @@ impl AcceptorHost {
             }
         }
         let Some(registers) = registers else {
-            return Self::first(options, addresses, own, keys);
+            return Self::first(options, place);
         };
         let trimmed = registers.trimmed;
-        let mut host = Self::member(options, addresses, own, keys, lives, registers)?;
+        let mut host = Self::member(options, place, lives, registers)?;
         for (slot, value) in slots.values().filter(|(it, _)| it.instance > trimmed) {
             host.place.engine.put_back(slot, value);
         }
@@ -118,9 +102,7 @@ impl AcceptorHost {
 
     fn member(
         options: AcceptorOptions,
-        addresses: Arc<Addresses>,
-        own: SocketAddr,
-        keys: &PlaneKeys,
+        place: Place,
         lives: Lives,
         registers: PaxosRegisters,
     ) -> Result<Self, PlaneError> {
@@ -129,20 +111,12 @@ impl AcceptorHost {
             ..registers
         };
         let software = Acceptor::member(options.deployment, options.me, lives, registers.trimmed);
-        let mut host = Self::off(options, addresses, own, keys, software)?;
+        let mut host = Self::off(options, place, software);
         host.place.engine.switch_on(&registers)?;
         Ok(host)
     }
 
-    fn off(
-        options: AcceptorOptions,
-        addresses: Arc<Addresses>,
-        own: SocketAddr,
-        keys: &PlaneKeys,
-        software: Acceptor,
-    ) -> Result<Self, PlaneError> {
-        let mut place = Place::new(&options.deployment, addresses, own)?;
-        place.engine.set_keys(keys);
+    fn off(options: AcceptorOptions, mut place: Place, software: Acceptor) -> Self {
         let Addresses {
             learners,
             coordinators,
@@ -155,11 +129,11 @@ impl AcceptorHost {
         } else {
             software
         };
-        Ok(Self {
+        Self {
             options,
             place,
             software,
-        })
+        }
     }
 
     /// Its box.
@@ -176,12 +150,8 @@ impl AcceptorHost {
 
     /// All that has to be kept for it to go on, in place of all that was kept before.
     pub fn records(&self) -> impl Iterator<Item = PaxosRecord> {
-        std::iter::once(self.lives()).chain(self.place.engine.records())
-    }
-
-    fn lives(&self) -> PaxosRecord {
-        let acceptors = 0..self.options.deployment.acceptors;
-        PaxosRecord::Lives(acceptors.map(|it| self.software.lives().of(it)).collect())
+        let lives = lives(&self.options, &self.software);
+        std::iter::once(lives).chain(self.place.engine.records())
     }
 
     /// Takes in a datagram.
@@ -225,8 +195,13 @@ impl AcceptorHost {
     }
 
     fn carry_out(&mut self, orders: Orders, asked_by: Option<SocketAddr>, driver: &mut dyn Driver) {
-        let lives = self.options.is_durable.then(|| self.lives());
-        self.place
-            .carry_out(orders, asked_by, lives.as_ref(), driver);
+        let lives: &dyn Fn() -> PaxosRecord = &|| lives(&self.options, &self.software);
+        let lives = self.options.is_durable.then_some(lives);
+        self.place.carry_out(orders, asked_by, lives, driver);
     }
+}
+
+fn lives(options: &AcceptorOptions, software: &Acceptor) -> PaxosRecord {
+    let acceptors = 0..options.deployment.acceptors;
+    PaxosRecord::Lives(acceptors.map(|it| software.lives().of(it)).collect())
 }

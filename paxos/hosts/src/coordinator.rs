@@ -1,11 +1,9 @@
 //! A coordinator's host.
-use crate::place::{Addresses, Place};
+use crate::place::Place;
 use crate::{Driver, Happened, Since};
 use quorumwire_fastpath::PaxosEngine;
-use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_paxos::{Coordinator, CoordinatorOptions, Orders, Turn};
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// A coordinator: its box, and the software beside it.
 pub struct CoordinatorHost {
@@ -14,24 +12,13 @@ pub struct CoordinatorHost {
 }
 
 impl CoordinatorHost {
-    /// A backup, at this address. `seed` is for what is left to chance; no two lives have the same.
-    ///
-    /// # Errors
-    /// The deployment's window cannot be.
-    pub fn new(
-        options: CoordinatorOptions,
-        addresses: Arc<Addresses>,
-        own: SocketAddr,
-        keys: &PlaneKeys,
-        now: Since,
-        seed: u64,
-    ) -> Result<Self, PlaneError> {
-        let mut place = Place::new(&options.deployment, addresses, own)?;
-        place.engine.set_keys(keys);
+    /// A backup. `seed` is for what is left to chance; no two lives have the same.
+    #[must_use]
+    pub fn new(options: CoordinatorOptions, mut place: Place, now: Since, seed: u64) -> Self {
         let acceptors = place.addresses().acceptors.clone();
         place.engine.set_destinations(acceptors);
         let software = Coordinator::new(options, now, seed);
-        Ok(Self { place, software })
+        Self { place, software }
     }
 
     /// Its box.

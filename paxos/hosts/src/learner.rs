@@ -1,13 +1,9 @@
 //! A learner's host, with a proposer beside it.
-use crate::place::{Addresses, Place};
+use crate::place::Place;
 use crate::{Driver, Happened, Since};
 use quorumwire_fastpath::PaxosEngine;
-use quorumwire_interfaces::{PlaneError, PlaneKeys};
-use quorumwire_paxos::{
-    Learned, Learner, LearnerOptions, NotAsked, NotTaken, Orders, Proposer, Settled, Values,
-};
+use quorumwire_paxos::{Learned, Learner, NotAsked, NotTaken, Orders, Proposer, Settled, Values};
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// A learner and the proposer beside it. Its box is off: it checks packets and signs them.
 pub struct LearnerHost {
@@ -17,25 +13,14 @@ pub struct LearnerHost {
 }
 
 impl LearnerHost {
-    /// Joins the two, at this address.
-    ///
-    /// # Errors
-    /// The deployment's window cannot be.
-    pub fn new(
-        options: &LearnerOptions,
-        addresses: Arc<Addresses>,
-        own: SocketAddr,
-        keys: &PlaneKeys,
-        learner: Learner,
-        proposer: Proposer,
-    ) -> Result<Self, PlaneError> {
-        let mut place = Place::new(&options.deployment, addresses, own)?;
-        place.engine.set_keys(keys);
-        Ok(Self {
+    /// Joins the two.
+    #[must_use]
+    pub fn new(place: Place, learner: Learner, proposer: Proposer) -> Self {
+        Self {
             place,
             learner,
             proposer,
-        })
+        }
     }
 
     /// What checks its packets.

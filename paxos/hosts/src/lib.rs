@@ -9,7 +9,7 @@ mod place;
 pub use acceptor::{AcceptorHost, AcceptorOptions};
 pub use coordinator::CoordinatorHost;
 pub use learner::LearnerHost;
-pub use place::Addresses;
+pub use place::{Addresses, Place};
 
 use quorumwire_fastpath::Outbox;
 use quorumwire_interfaces::PlaneError;

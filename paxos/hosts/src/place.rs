@@ -1,7 +1,7 @@
 //! What all hosts have: a box, addresses, and orders to be carried out.
 use crate::{Driver, Happened};
 use quorumwire_fastpath::{PaxosEngine, PaxosEvent, PaxosOptions};
-use quorumwire_interfaces::PlaneError;
+use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_paxos::{Deployment, Order, Orders, To};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::{Header, PacketReason};
@@ -27,25 +27,30 @@ pub(crate) struct Handed {
     pub(crate) reason: PacketReason,
 }
 
-/// A box among others.
-pub(crate) struct Place {
+/// A box among others: what a host is made with.
+pub struct Place {
     pub(crate) engine: PaxosEngine,
     addresses: Arc<Addresses>,
     own: SocketAddr,
 }
 
 impl Place {
-    /// A box that is off. It has no keys and fans out to nobody yet.
-    pub(crate) fn new(
+    /// A box that is off, at its own address. It signs and checks with these keys.
+    ///
+    /// # Errors
+    /// The deployment's window cannot be.
+    pub fn new(
         deployment: &Deployment,
         addresses: Arc<Addresses>,
         own: SocketAddr,
+        keys: &PlaneKeys,
     ) -> Result<Self, PlaneError> {
         let options = PaxosOptions {
             group: deployment.group,
             window: deployment.window,
         };
-        let engine = PaxosEngine::new(options)?;
+        let mut engine = PaxosEngine::new(options)?;
+        engine.set_keys(keys);
         Ok(Self {
             engine,
             addresses,
@@ -88,13 +93,13 @@ impl Place {
         handed
     }
 
-    /// Does what the software wants. `lives` is what an acceptor keeps before it says anything in another
+    /// Does what the software wants. `lives` makes what an acceptor keeps before it says anything in another
     /// configuration, where it keeps anything.
     pub(crate) fn carry_out(
         &mut self,
         orders: Orders,
         asked_by: Option<SocketAddr>,
-        lives: Option<&PaxosRecord>,
+        lives: Option<&dyn Fn() -> PaxosRecord>,
         driver: &mut dyn Driver,
     ) {
         for order in orders {
@@ -111,7 +116,7 @@ impl Place {
                         continue;
                     }
                     if let Some(lives) = lives {
-                        driver.keep(lives.clone(), self.engine.last_kept());
+                        driver.keep(lives(), self.engine.last_kept());
                         let registers = PaxosRecord::Registers(registers);
                         driver.keep(registers, self.engine.last_kept());
                     }
@@ -119,7 +124,7 @@ impl Place {
                 Order::SwitchOff => self.engine.switch_off(),
                 Order::Configure(configuration) => {
                     if let Some(lives) = lives {
-                        driver.keep(lives.clone(), self.engine.last_kept());
+                        driver.keep(lives(), self.engine.last_kept());
                     }
                     self.engine.configure(configuration);
                 }

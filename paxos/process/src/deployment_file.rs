@@ -1,9 +1,9 @@
 //! A deployment's file: what all its hosts agree on. Every host has a copy.
 use hkdf::Hkdf;
 use quorumwire_client::planes::ClientKeys;
-use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
+use quorumwire_interfaces::{PlaneError, PlaneKeyPair, PlaneKeys};
 use quorumwire_paxos::{Deployment, Impossible};
-use quorumwire_paxos_hosts::Addresses;
+use quorumwire_paxos_hosts::{Addresses, Place};
 use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
 use quorumwire_wire::packet::{ACCEPTORS_MAX, INSTANCE_WINDOW_MAX, ROUND_OWNERS};
 use serde::Deserialize;
@@ -79,6 +79,9 @@ pub enum DeploymentError {
     /// The file with its key cannot be used.
     #[error("key-file {0}: {1}")]
     Key(PathBuf, String),
+    /// There can be no box with its window.
+    #[error("{0:?}")]
+    Box(PlaneError),
 }
 
 impl DeploymentFile {
@@ -156,6 +159,16 @@ impl DeploymentFile {
             },
             key_file: folder.join(text.key_file),
         })
+    }
+
+    /// A box at this address of it, with the keys.
+    ///
+    /// # Errors
+    /// The file with the key cannot be used; or there can be no such box.
+    pub(crate) fn place(&self, own: SocketAddr) -> Result<Place, DeploymentError> {
+        let keys = self.load_keys()?;
+        let addresses = Arc::clone(&self.addresses);
+        Place::new(&self.deployment, addresses, own, &keys).map_err(DeploymentError::Box)
     }
 
     /// The keys that its packets are signed with.

@@ -4,6 +4,7 @@
 mod deployment_file;
 mod member;
 mod reporter;
+mod station;
 mod switch;
 mod waiting;
 

@@ -1,19 +1,16 @@
 //! A member of a deployment: a learner and the proposer beside it, as a part of another program. A thread of
 //! its own waits for packets; what the program wants is handed to it.
 use crate::deployment_file::{DeploymentError, DeploymentFile};
-use crate::reporter::Reporter;
-use crate::waiting::{Bell, wait};
+use crate::station::Station;
+use crate::waiting::Bell;
 use bytes::Bytes;
-use quorumwire_datagrams::{Datagrams, Incoming};
-use quorumwire_fastpath::Outbox;
-use quorumwire_interfaces::PlaneError;
+use quorumwire_datagrams::Datagrams;
 use quorumwire_paxos::{
     Fate, Learner, LearnerOptions, Lives, NotAsked, NotTaken, Proposer, RECOVERING_MAX,
     VALUE_BYTES_MAX, Values,
 };
-use quorumwire_paxos_hosts::{Driver, Happened, LearnerHost, Since};
+use quorumwire_paxos_hosts::{LearnerHost, Since};
 use quorumwire_storage::{FolderDisk, LearnerCheckpoint, LearnerFolder};
-use quorumwire_wire::PaxosRecord;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
@@ -21,12 +18,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Datagrams taken in before what they have led to is given on.
-const BATCH_MAX: usize = 256;
-/// How often the host looks at the time.
-const TICK: Duration = Duration::from_millis(2);
 /// Values that a program may have submitted and not heard of.
 pub const SUBMITTED_MAX: usize = 1024;
 /// Bytes of values that may wait to be taken, unless it is said otherwise.
@@ -82,9 +75,6 @@ pub enum MemberError {
     /// The folder cannot be used.
     #[error("{0}: {1}")]
     Folder(PathBuf, io::Error),
-    /// The box cannot be made.
-    #[error("{0:?}")]
-    Box(PlaneError),
     /// A value is longer than a deployment takes.
     #[error("the value has {bytes} bytes; allowed: at most {VALUE_BYTES_MAX}")]
     TooLong {
@@ -218,7 +208,7 @@ impl Member {
             learner: options.learner,
             last: all.len() - 1,
         })?;
-        let keys = deployment.load_keys()?;
+        let place = deployment.place(own)?;
         let failed = |error| MemberError::Folder(options.dir.clone(), error);
         std::fs::create_dir_all(&options.dir).map_err(failed)?;
         let disk = FolderDisk::open(&options.dir).map_err(failed)?;
@@ -245,9 +235,6 @@ impl Member {
         let configuration = Lives::first(deployment.deployment.acceptors).number();
         let software = Learner::new(learner, configuration, kept.state_at, values, random()?);
         let proposer = Proposer::new(deployment.deployment, 2 * timing.retry, random()?);
-        let addresses = Arc::clone(&deployment.addresses);
-        let host = LearnerHost::new(&learner, addresses, own, &keys, software, proposer)
-            .map_err(MemberError::Box)?;
         let listen = options.listen.unwrap_or(own);
         let wire = Datagrams::bind(listen)
             .map_err(|error| MemberError::System(format!("cannot listen on {listen}"), error))?;
@@ -265,11 +252,8 @@ impl Member {
             deadline: options.deadline,
         });
         let run = MemberThread {
-            host,
-            around: Around {
-                wire,
-                reporter: Reporter::default(),
-            },
+            host: LearnerHost::new(place, software, proposer),
+            station: Station::new(wire, None, options.busy_poll),
             folder,
             dir: options.dir.clone(),
             window: deployment.deployment.window,
@@ -282,8 +266,6 @@ impl Member {
             unsent: VecDeque::new(),
             submitted: BTreeMap::new(),
             recovering: BTreeMap::new(),
-            begun: Instant::now(),
-            busy_poll: options.busy_poll,
         };
         let thread = thread::Builder::new().name("quorumwire".to_owned());
         let thread = thread
@@ -437,43 +419,9 @@ impl Drop for Member {
     }
 }
 
-struct Around {
-    wire: Datagrams,
-    reporter: Reporter,
-}
-
-/// What a host drives while the socket is in use.
-struct WithSocket<'a> {
-    wire: &'a mut Datagrams,
-    reporter: &'a mut Reporter,
-}
-
-impl Outbox for WithSocket<'_> {
-    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
-        self.wire.send(to, datagram);
-    }
-}
-
-impl Driver for WithSocket<'_> {
-    fn keep(&mut self, _record: PaxosRecord, _number: u64) {}
-
-    fn happened(&mut self, what: Happened) {
-        self.reporter.happened(&what);
-    }
-}
-
-impl Around {
-    fn driver(&mut self) -> WithSocket<'_> {
-        WithSocket {
-            wire: &mut self.wire,
-            reporter: &mut self.reporter,
-        }
-    }
-}
-
 struct MemberThread {
     host: LearnerHost,
-    around: Around,
+    station: Station,
     folder: LearnerFolder,
     dir: PathBuf,
     window: u32,
@@ -491,8 +439,6 @@ struct MemberThread {
     unsent: VecDeque<(Vec<u8>, Done)>,
     submitted: BTreeMap<u64, Done>,
     recovering: BTreeMap<Instance, Vec<Sender<Result<Recovered, MemberError>>>>,
-    begun: Instant,
-    busy_poll: Duration,
 }
 
 /// However its thread ends, a panic in what a program has it call among them, nobody waits for it any more.
@@ -514,30 +460,19 @@ impl Drop for MemberThread {
 
 impl MemberThread {
     fn run(mut self) {
-        let mut incoming = Incoming::default();
-        let mut next_tick = Duration::ZERO;
-        let mut heard_at = self.begun;
         while self.obey() {
-            let now = self.begun.elapsed();
-            if now >= next_tick {
-                next_tick = now + TICK;
-                self.around.reporter.tick(now);
-                self.host.tick(now, &mut self.around.driver());
+            if let Some(now) = self.station.tick() {
+                self.host.tick(now, &mut self.station.driver());
                 self.see_behind();
                 self.keep_what_holds_no_value(now);
             }
-            let before = self.around.wire.counters().received;
-            let is_more = self.receive(&mut incoming);
+            let host = &mut self.host;
+            self.station.receive(|now, from, datagram, around| {
+                host.receive(now, from, datagram, around);
+            });
             self.learn();
-            self.around.wire.flush();
-            if self.around.wire.counters().received > before {
-                heard_at = Instant::now();
-            }
-            if is_more || heard_at.elapsed() < self.busy_poll {
-                continue;
-            }
-            let left = next_tick.saturating_sub(self.begun.elapsed());
-            if let Err(error) = wait(&self.around.wire, Some(&self.shared.bell), left) {
+            self.station.wire.flush();
+            if let Err(error) = self.station.wait(Some(&self.shared.bell)) {
                 tracing::error!(%error, "the member cannot wait for packets, and ends");
                 break;
             }
@@ -576,9 +511,9 @@ impl MemberThread {
     }
 
     fn submit(&mut self) {
-        let now = self.begun.elapsed();
+        let now = self.station.now();
         while let Some((value, done)) = self.unsent.pop_front() {
-            let taken = self.host.submit(now, &value, &mut self.around.driver());
+            let taken = self.host.submit(now, &value, &mut self.station.driver());
             match taken {
                 Ok(ticket) => {
                     self.submitted.insert(ticket, done);
@@ -679,8 +614,8 @@ impl MemberThread {
         tell: Sender<Result<Recovered, MemberError>>,
     ) {
         let next = self.host.learner().next();
-        let now = self.begun.elapsed();
-        let driver = &mut self.around.driver();
+        let now = self.station.now();
+        let driver = &mut self.station.driver();
         let error = match self.host.recover(now, instance, no_op, driver) {
             Ok(()) => {
                 self.recovering.entry(instance).or_default().push(tell);
@@ -700,32 +635,16 @@ impl MemberThread {
         tell.send(Err(error)).ok();
     }
 
-    fn receive(&mut self, incoming: &mut Incoming) -> bool {
-        let Self {
-            host,
-            around,
-            begun,
-            ..
-        } = self;
-        let now = begun.elapsed();
-        let Around { wire, reporter } = around;
-        let mut take = |from, datagram: &[u8], wire: &mut Datagrams| {
-            let reporter = &mut *reporter;
-            host.receive(now, from, datagram, &mut WithSocket { wire, reporter });
-        };
-        incoming.receive(wire, BATCH_MAX, &mut take)
-    }
-
     /// Gives on what is decided, as long as the program takes it.
     fn learn(&mut self) {
-        let now = self.begun.elapsed();
+        let now = self.station.now();
         let mut given = Vec::new();
         let mut room = {
             let waiting = self.shared.queues().waiting_bytes;
             self.shared.window_bytes.saturating_sub(waiting)
         };
         while room > 0 {
-            let Some((learned, settled)) = self.host.take(now, &mut self.around.driver()) else {
+            let Some((learned, settled)) = self.host.take(now, &mut self.station.driver()) else {
                 break;
             };
             let instance = learned.decided.instance;

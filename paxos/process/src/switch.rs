@@ -1,15 +1,12 @@
 //! A switch: a process that coordinates or votes. One thread waits for packets, lets the host do what they
 //! mean, makes durable what has to be, and sends what came of it.
 use crate::deployment_file::{DeploymentError, DeploymentFile};
-use crate::reporter::Reporter;
-use crate::waiting::wait;
-use quorumwire_datagrams::{Datagrams, Incoming};
-use quorumwire_fastpath::{Outbox, PaxosCounters, PaxosEngine};
-use quorumwire_interfaces::{PlaneError, PlaneKeys};
+use crate::station::Station;
+use quorumwire_datagrams::Datagrams;
+use quorumwire_fastpath::PaxosCounters;
+use quorumwire_interfaces::PlaneError;
 use quorumwire_paxos::CoordinatorOptions;
-use quorumwire_paxos_hosts::{
-    AcceptorHost, AcceptorOptions, CoordinatorHost, Driver, Happened, Since,
-};
+use quorumwire_paxos_hosts::{AcceptorHost, AcceptorOptions, CoordinatorHost, Place, Since};
 use quorumwire_storage::{FolderDisk, VoteLog, VotesError, VotesFolder, VotesOwner};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::{PaxosRegisters, PaxosRole};
@@ -18,12 +15,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
-
-/// Datagrams taken in before what they have led to is made durable and sent.
-const BATCH_MAX: usize = 256;
-/// How often a host looks at the time.
-const TICK: Duration = Duration::from_millis(2);
+use std::time::{Duration, SystemTime};
 
 /// What a switch does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -103,7 +95,7 @@ pub enum SwitchError {
     /// A number that nobody can guess is not to be had.
     #[error("no random number: {0}")]
     Random(#[from] getrandom::Error),
-    /// The box cannot be made.
+    /// The box takes no role.
     #[error("{0:?}")]
     Box(PlaneError),
     /// The time of day is before 1970.
@@ -224,17 +216,17 @@ pub fn run(
     status: &StatusCell,
 ) -> Result<(), SwitchError> {
     let own = options.own_address()?;
-    let keys = options.deployment.load_keys()?;
+    let place = options.deployment.place(own)?;
     // Before a life is begun in vain.
     let listen = options.listen.unwrap_or(own);
     let wire = Datagrams::bind(listen).map_err(|error| SwitchError::Listen(listen, error))?;
     let (host, log) = match options.role {
         Role::Coordinator => {
-            let host = coordinator(options, own, &keys)?;
+            let host = coordinator(options, place)?;
             (Host::Coordinator(Box::new(host)), None)
         }
         Role::Acceptor => {
-            let (host, log) = acceptor(options, own, &keys)?;
+            let (host, log) = acceptor(options, place)?;
             (Host::Acceptor(Box::new(host)), log)
         }
     };
@@ -247,15 +239,8 @@ pub fn run(
     );
     let mut process = Process {
         host,
-        wire,
-        disk: Kept {
-            log,
-            appended: 0,
-            dir: options.dir.clone().unwrap_or_default(),
-        },
-        reporter: Reporter::default(),
-        begun: Instant::now(),
-        busy_poll: options.busy_poll,
+        station: Station::new(wire, log, options.busy_poll),
+        dir: options.dir.clone().unwrap_or_default(),
         next_status: Duration::ZERO,
         to_declare: None,
         status,
@@ -268,11 +253,7 @@ pub fn run(
     Ok(())
 }
 
-fn coordinator(
-    options: &SwitchOptions,
-    own: SocketAddr,
-    keys: &PlaneKeys,
-) -> Result<CoordinatorHost, SwitchError> {
+fn coordinator(options: &SwitchOptions, place: Place) -> Result<CoordinatorHost, SwitchError> {
     let timing = options.deployment.timing;
     let coordinator = CoordinatorOptions {
         deployment: options.deployment.deployment,
@@ -281,16 +262,13 @@ fn coordinator(
         silence: timing.silence,
         retry: timing.retry,
     };
-    let addresses = Arc::clone(&options.deployment.addresses);
     let seed = getrandom::u64()?;
-    CoordinatorHost::new(coordinator, addresses, own, keys, Since::ZERO, seed)
-        .map_err(SwitchError::Box)
+    Ok(CoordinatorHost::new(coordinator, place, Since::ZERO, seed))
 }
 
 fn acceptor(
     options: &SwitchOptions,
-    own: SocketAddr,
-    keys: &PlaneKeys,
+    place: Place,
 ) -> Result<(AcceptorHost, Option<VoteLog>), SwitchError> {
     let dir = options.dir()?;
     let failed = |error| SwitchError::Folder(dir.clone(), error);
@@ -302,9 +280,9 @@ fn acceptor(
         me: options.number,
         is_durable: options.durability == Durability::Sync,
     };
-    let addresses = Arc::clone(&options.deployment.addresses);
-    if options.durability == Durability::Sync {
-        let (mut log, records) = folder.votes().map_err(votes_failed)?;
+    let mut log = None;
+    if acceptor.is_durable {
+        let (kept, records) = folder.votes().map_err(votes_failed)?;
         let is_standing = |record: &PaxosRecord| {
             matches!(record, PaxosRecord::Registers(_) | PaxosRecord::Slot(..))
         };
@@ -313,42 +291,34 @@ fn acceptor(
                 records = records.len(),
                 "the acceptor goes on with its votes"
             );
-            let host = AcceptorHost::restored(acceptor, addresses, own, keys, records);
-            return Ok((host.map_err(SwitchError::Box)?, Some(log)));
+            let host = AcceptorHost::restored(acceptor, place, records);
+            return Ok((host.map_err(SwitchError::Box)?, Some(kept)));
         }
-        let host = begin_life(&mut folder, acceptor, addresses, own, keys, votes_failed)?;
-        if !host.software().is_newcomer() {
-            // It has begun, though it has not been asked anything yet: the next start is no new life.
-            let written = log.rewrite(host.records());
-            written.map_err(|error| SwitchError::Disk(dir.clone(), error))?;
-        }
-        return Ok((host, Some(log)));
+        log = Some(kept);
     }
-    let host = begin_life(&mut folder, acceptor, addresses, own, keys, votes_failed)?;
-    Ok((host, None))
+    let life = folder.begin_life().map_err(votes_failed)?;
+    let host = begin(acceptor, place, life)?;
+    if let Some(log) = &mut log
+        && !host.software().is_newcomer()
+    {
+        // It has begun, though it has not been asked anything yet: the next start is no new life.
+        let written = log.rewrite(host.records());
+        written.map_err(|error| SwitchError::Disk(dir.clone(), error))?;
+    }
+    Ok((host, log))
 }
 
 /// It remembers nothing but its number of lives.
-fn begin_life(
-    folder: &mut VotesFolder,
-    acceptor: AcceptorOptions,
-    addresses: Arc<quorumwire_paxos_hosts::Addresses>,
-    own: SocketAddr,
-    keys: &PlaneKeys,
-    failed: impl Fn(VotesError) -> SwitchError,
-) -> Result<AcceptorHost, SwitchError> {
-    let life = folder.begin_life().map_err(failed)?;
-    let host = if life == 0 {
+fn begin(acceptor: AcceptorOptions, place: Place, life: u64) -> Result<AcceptorHost, SwitchError> {
+    if life == 0 {
         tracing::info!("the acceptor begins with the deployment");
-        AcceptorHost::first(acceptor, addresses, own, keys)
-    } else {
-        tracing::info!(
-            life,
-            "the acceptor begins a new life, and waits to be let in"
-        );
-        AcceptorHost::newcomer(acceptor, addresses, own, keys, life)
-    };
-    host.map_err(SwitchError::Box)
+        return AcceptorHost::first(acceptor, place).map_err(SwitchError::Box);
+    }
+    tracing::info!(
+        life,
+        "the acceptor begins a new life, and waits to be let in"
+    );
+    Ok(AcceptorHost::newcomer(acceptor, place, life))
 }
 
 enum Host {
@@ -356,51 +326,14 @@ enum Host {
     Acceptor(Box<AcceptorHost>),
 }
 
-/// What an acceptor has on disk.
-struct Kept {
-    log: Option<VoteLog>,
-    /// All up to this number was appended.
-    appended: u64,
-    dir: PathBuf,
-}
-
 struct Process<'a> {
     host: Host,
-    wire: Datagrams,
-    disk: Kept,
-    reporter: Reporter,
-    begun: Instant,
-    busy_poll: Duration,
+    station: Station,
+    dir: PathBuf,
     next_status: Duration,
     /// A coordinator: lost up to here, once it coordinates.
     to_declare: Option<u64>,
     status: &'a StatusCell,
-}
-
-/// What a host drives while it takes something in.
-struct Around<'a> {
-    wire: &'a mut Datagrams,
-    disk: &'a mut Kept,
-    reporter: &'a mut Reporter,
-}
-
-impl Outbox for Around<'_> {
-    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
-        self.wire.send(to, datagram);
-    }
-}
-
-impl Driver for Around<'_> {
-    fn keep(&mut self, record: PaxosRecord, number: u64) {
-        if let Some(log) = &mut self.disk.log {
-            log.append(&record);
-            self.disk.appended = self.disk.appended.max(number);
-        }
-    }
-
-    fn happened(&mut self, what: Happened) {
-        self.reporter.happened(&what);
-    }
 }
 
 impl Process<'_> {
@@ -425,12 +358,7 @@ impl Process<'_> {
                 "the acceptor has voted up to instance {highest}; allowed: 0 to {highest}"
             )));
         }
-        let mut around = Around {
-            wire: &mut self.wire,
-            disk: &mut self.disk,
-            reporter: &mut self.reporter,
-        };
-        host.declare_lost(upto, &mut around);
+        host.declare_lost(upto, &mut self.station.driver());
         tracing::warn!(upto, "values are declared lost");
         Ok(())
     }
@@ -455,86 +383,42 @@ impl Process<'_> {
             );
             return;
         }
-        let mut around = Around {
-            wire: &mut self.wire,
-            disk: &mut self.disk,
-            reporter: &mut self.reporter,
-        };
-        host.declare_lost(upto, &mut around);
+        host.declare_lost(upto, &mut self.station.driver());
         tracing::warn!(upto, "values are declared lost");
     }
 
     fn run(&mut self, stop: &AtomicBool) -> Result<(), SwitchError> {
-        let mut incoming = Incoming::default();
-        let mut next_tick = Duration::ZERO;
-        let mut heard_at = self.begun;
         while !stop.load(Ordering::Relaxed) {
-            let now = self.begun.elapsed();
-            if now >= next_tick {
-                next_tick = now + TICK;
+            if let Some(now) = self.station.tick() {
                 self.tick(now);
             }
-            let before = self.wire.counters().received;
-            let is_more = self.receive(&mut incoming);
+            let host = &mut self.host;
+            self.station
+                .receive(|now, from, datagram, around| match host {
+                    Host::Coordinator(host) => host.receive(now, from, datagram, around),
+                    Host::Acceptor(host) => host.receive(from, datagram, around),
+                });
             self.make_durable()?;
-            self.wire.flush();
-            if self.wire.counters().received > before {
-                heard_at = Instant::now();
-            }
-            if is_more || heard_at.elapsed() < self.busy_poll {
-                continue;
-            }
-            let left = next_tick.saturating_sub(self.begun.elapsed());
-            wait(&self.wire, None, left).map_err(SwitchError::Wait)?;
+            self.station.wire.flush();
+            self.station.wait(None).map_err(SwitchError::Wait)?;
         }
         Ok(())
     }
 
-    /// Takes in what has come; whether there is more.
-    fn receive(&mut self, incoming: &mut Incoming) -> bool {
-        let Self {
-            host,
-            wire,
-            disk,
-            reporter,
-            begun,
-            ..
-        } = self;
-        let now = begun.elapsed();
-        let mut take = |from, datagram: &[u8], wire: &mut Datagrams| {
-            let mut around = Around {
-                wire,
-                disk: &mut *disk,
-                reporter: &mut *reporter,
-            };
-            match &mut *host {
-                Host::Coordinator(host) => host.receive(now, from, datagram, &mut around),
-                Host::Acceptor(host) => host.receive(from, datagram, &mut around),
-            }
-        };
-        incoming.receive(wire, BATCH_MAX, &mut take)
-    }
-
     fn tick(&mut self, now: Since) {
-        self.reporter.tick(now);
         self.declare_what_is_to_be();
-        let mut around = Around {
-            wire: &mut self.wire,
-            disk: &mut self.disk,
-            reporter: &mut self.reporter,
-        };
+        let driver = &mut self.station.driver();
         let (engine, last) = match &mut self.host {
             Host::Coordinator(host) => {
-                host.tick(now, &mut around);
+                host.tick(now, driver);
                 (host.engine(), host.software().last_checkpoint())
             }
             Host::Acceptor(host) => {
-                host.tick(now, &mut around);
+                host.tick(now, driver);
                 (host.engine(), host.software().last_checkpoint())
             }
         };
-        let engine: &PaxosEngine = engine;
-        self.reporter.look(engine.counters(), last);
+        self.station.reporter.look(engine.counters(), last);
         if now >= self.next_status {
             self.next_status = now + STATUS_PAUSE;
             let status = SwitchStatus {
@@ -549,16 +433,17 @@ impl Process<'_> {
 
     /// What was appended is durable; then what waits for it is said.
     fn make_durable(&mut self) -> Result<(), SwitchError> {
-        let (Host::Acceptor(host), Some(log)) = (&mut self.host, &mut self.disk.log) else {
+        let station = &mut self.station;
+        let (Host::Acceptor(host), Some(votes)) = (&mut self.host, &mut station.votes) else {
             return Ok(());
         };
-        let failed = |error| SwitchError::Disk(self.disk.dir.clone(), error);
-        if log.has_unsynced() {
-            log.sync().map_err(failed)?;
-            host.durable(self.disk.appended, &mut self.wire);
+        let failed = |error| SwitchError::Disk(self.dir.clone(), error);
+        if votes.log.has_unsynced() {
+            votes.log.sync().map_err(failed)?;
+            host.durable(votes.appended, &mut station.wire);
         }
-        if log.is_to_be_rewritten() && !host.software().is_newcomer() {
-            log.rewrite(host.records()).map_err(failed)?;
+        if votes.log.is_to_be_rewritten() && !host.software().is_newcomer() {
+            votes.log.rewrite(host.records()).map_err(failed)?;
         }
         Ok(())
     }

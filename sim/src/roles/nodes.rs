@@ -7,7 +7,7 @@ use quorumwire_paxos::{
     CoordinatorOptions, Deployment, Learner, LearnerOptions, Lives, Proposer, Values,
 };
 use quorumwire_paxos_hosts::{
-    AcceptorHost, AcceptorOptions, Addresses, CoordinatorHost, Driver, Happened, LearnerHost,
+    AcceptorHost, AcceptorOptions, Addresses, CoordinatorHost, Driver, Happened, LearnerHost, Place,
 };
 use quorumwire_wire::PaxosRecord;
 use std::collections::BTreeMap;
@@ -79,13 +79,20 @@ fn keys() -> PlaneKeys {
 }
 
 /// Where everybody is.
-pub(super) fn addresses(deployment: &Deployment) -> Arc<Addresses> {
+fn addresses(deployment: &Deployment) -> Arc<Addresses> {
     let all = |count: u8, node: fn(u8) -> Node| (0..count).map(node).map(address).collect();
     Arc::new(Addresses {
         coordinators: all(deployment.coordinators, Node::Coordinator),
         acceptors: all(deployment.acceptors, Node::Acceptor),
         learners: all(deployment.learners, Node::Learner),
     })
+}
+
+/// A box where this host is.
+fn place(settings: &Settings, node: Node) -> Place {
+    let deployment = &settings.deployment;
+    let place = Place::new(deployment, addresses(deployment), address(node), &keys());
+    place.expect("a deployment")
 }
 
 /// A coordinator, as it starts.
@@ -102,12 +109,8 @@ pub(super) fn coordinator(
         silence: Duration::from_millis(60),
         retry: Duration::from_nanos(RETRY),
     };
-    let addresses = addresses(&settings.deployment);
-    let (own, now) = (
-        address(Node::Coordinator(number)),
-        Duration::from_nanos(now),
-    );
-    CoordinatorHost::new(options, addresses, own, &keys(), now, seed).expect("a deployment")
+    let place = place(settings, Node::Coordinator(number));
+    CoordinatorHost::new(options, place, Duration::from_nanos(now), seed)
 }
 
 /// What an acceptor has on disk, and what is on its way there.
@@ -151,10 +154,8 @@ fn acceptor_options(settings: &Settings, me: u8) -> AcceptorOptions {
 
 /// An acceptor without its memory.
 pub(super) fn newcomer(settings: &Settings, me: u8, life: u64) -> AcceptorHost {
-    let options = acceptor_options(settings, me);
-    let addresses = addresses(&settings.deployment);
-    let own = address(Node::Acceptor(me));
-    AcceptorHost::newcomer(options, addresses, own, &keys(), life).expect("a deployment")
+    let place = place(settings, Node::Acceptor(me));
+    AcceptorHost::newcomer(acceptor_options(settings, me), place, life)
 }
 
 /// An acceptor with what is on its disk, through the bytes that stand there. Nothing there: as the deployment
@@ -171,10 +172,8 @@ pub(super) fn acceptor(settings: &Settings, me: u8, kept: &Kept) -> AcceptorHost
         rest = &rest[length..];
         records.push(record);
     }
-    let options = acceptor_options(settings, me);
-    let addresses = addresses(&settings.deployment);
-    let own = address(Node::Acceptor(me));
-    AcceptorHost::restored(options, addresses, own, &keys(), records).expect("a deployment")
+    let place = place(settings, Node::Acceptor(me));
+    AcceptorHost::restored(acceptor_options(settings, me), place, records).expect("a deployment")
 }
 
 /// A learner that runs, and what the simulator knows of its application.
@@ -207,10 +206,8 @@ impl LearnerPlace {
         let configuration = Lives::first(deployment.acceptors).number();
         let learner = Learner::new(options, configuration, checkpoint.kept, values, seed);
         let proposer = Proposer::new(deployment, Duration::from_millis(20), seed ^ 0x77);
-        let (addresses, own) = (addresses(&deployment), address(Node::Learner(me)));
-        let host = LearnerHost::new(&options, addresses, own, &keys(), learner, proposer);
         Self {
-            host: host.expect("a deployment"),
+            host: LearnerHost::new(place(settings, Node::Learner(me)), learner, proposer),
             given: checkpoint.kept,
             outstanding: BTreeMap::new(),
         }
