@@ -140,6 +140,18 @@ pub(crate) fn read_full_at(
     Ok(read)
 }
 
+/// All of a file that has at most so many bytes.
+pub(crate) fn read_whole(file: &dyn DiskFile, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let length = file.file_bytes()?;
+    if length > bytes_max {
+        return Err(io::Error::other("the file is longer than any of ours"));
+    }
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+    let read = read_full_at(file, 0, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
 /// Suffix of files being written that do not count yet.
 pub(crate) const ASIDE_SUFFIX: &str = ".tmp";
 

@@ -5,7 +5,8 @@
 //!  learner: | crc32c | magic | version | 0 (3) | group | upto (8) | state at (8) | state ... |
 //! ```
 //! Big-endian.
-use crate::disk::{Disk, read_full_at, replace_durably};
+use crate::disk::{Disk, read_whole, replace_durably};
+use crate::sealed::{is_whole, seal};
 use crate::segment::{u32_at, u64_at};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use std::io;
@@ -50,10 +51,7 @@ impl LearnerFolder {
             }
             Err(error) => return Err(error),
         };
-        let length = file.file_bytes()?.min(FILE_BYTES_MAX);
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        let read = read_full_at(&*file, 0, &mut bytes)?;
-        bytes.truncate(read);
+        let bytes = read_whole(&*file, FILE_BYTES_MAX)?;
         let checkpoint = decode(&bytes, group).map_err(io::Error::other)?;
         Ok((folder, checkpoint))
     }
@@ -71,8 +69,7 @@ impl LearnerFolder {
         bytes.put_u64(checkpoint.upto);
         bytes.put_u64(checkpoint.state_at);
         bytes.put_slice(&checkpoint.state);
-        let checksum = crc32c::crc32c(&bytes[4..]);
-        bytes[..4].copy_from_slice(&checksum.to_be_bytes());
+        seal(&mut bytes);
         replace_durably(&*self.disk, NAME, bytes.freeze())
     }
 }
@@ -81,7 +78,7 @@ fn decode(bytes: &[u8], group: u32) -> Result<LearnerCheckpoint, String> {
     if bytes.len() < HEAD_BYTES || u32_at(bytes, 4) != MAGIC {
         return Err(format!("the file {NAME} is none of a learner"));
     }
-    if crc32c::crc32c(&bytes[4..]) != u32_at(bytes, 0) {
+    if !is_whole(bytes) {
         return Err(format!("the file {NAME} is damaged: its checksum is wrong"));
     }
     if bytes[8] != VERSION {

@@ -87,6 +87,7 @@ mod mark;
 mod mutants;
 mod open;
 mod replay;
+mod sealed;
 mod segment;
 mod snapshots;
 mod term_runs;

@@ -6,6 +6,7 @@
 //! ```
 //! Big-endian. The slots are written in turn: one torn write leaves the other.
 use crate::disk::{Disk, DiskFile, is_unreadable, read_full_at, write_all_at};
+use crate::sealed::{is_whole, seal};
 use crate::segment::{Position, u32_at, u64_at};
 use bytes::Bytes;
 use quorumwire_interfaces::Incarnation;
@@ -95,7 +96,7 @@ impl Mark {
                 Err(error) => return Err(error),
             };
             let whole = read == SLOT_BYTES
-                && crc32c::crc32c(&slot[4..]) == u32_at(&slot, 0)
+                && is_whole(&slot)
                 && u32_at(&slot, 4) == MARK_MAGIC
                 && u64_at(&slot, 8) == incarnation.0;
             let found = whole.then(|| Tail {
@@ -121,8 +122,7 @@ impl Mark {
         slot[16..24].copy_from_slice(&synced.position.sequence.to_be_bytes());
         slot[24..32].copy_from_slice(&synced.position.offset.to_be_bytes());
         slot[32..].copy_from_slice(&synced.chain.to_be_bytes());
-        let checksum = crc32c::crc32c(&slot[4..]);
-        slot[..4].copy_from_slice(&checksum.to_be_bytes());
+        seal(&mut slot);
         let place = SLOT_PLACES[self.next_place];
         self.next_place = 1 - self.next_place;
         write_all_at(&*self.file, place, &[Bytes::copy_from_slice(&slot)])

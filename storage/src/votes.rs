@@ -17,9 +17,10 @@
 //! Big-endian. Each batch begins with a record that says up to where the file was durable before it. What
 //! cannot be read is damage if it lies before that place or before the mark. Otherwise it is the end of a
 //! batch that was never said: it is cut off.
-use crate::disk::{ASIDE_SUFFIX, Disk, DiskFile, read_full_at, replace_durably, write_all_at};
+use crate::disk::{ASIDE_SUFFIX, Disk, DiskFile, read_whole, replace_durably, write_all_at};
 use crate::mark::{MARK_NAME, Mark, Tail};
 use crate::mutants::mutant;
+use crate::sealed::{is_whole, seal};
 use crate::segment::{Position, u32_at, u64_at};
 use bytes::Bytes;
 use quorumwire_interfaces::Incarnation;
@@ -130,8 +131,7 @@ impl VotesOwner {
         bytes[11] = u8::from(self.is_durable);
         bytes[12..16].copy_from_slice(&self.group.to_be_bytes());
         bytes[16..].copy_from_slice(&life.to_be_bytes());
-        let checksum = crc32c::crc32c(&bytes[4..]);
-        bytes[..4].copy_from_slice(&checksum.to_be_bytes());
+        seal(&mut bytes);
         Bytes::copy_from_slice(&bytes)
     }
 
@@ -143,7 +143,7 @@ impl VotesOwner {
         if bytes.len() != IDENTITY_BYTES || u32_at(bytes, 4) != IDENTITY_MAGIC {
             return Err(damaged("it is none of an acceptor"));
         }
-        if crc32c::crc32c(&bytes[4..]) != u32_at(bytes, 0) {
+        if !is_whole(bytes) {
             return Err(damaged("its checksum is wrong"));
         }
         if bytes[8] != IDENTITY_VERSION {
@@ -212,9 +212,8 @@ impl VotesFolder {
             }
             Err(error) => return Err(failed("opening a file")(error)),
         };
-        let mut bytes = [0; IDENTITY_BYTES + 1];
-        let read = read_full_at(&*file, 0, &mut bytes).map_err(failed("reading a file"))?;
-        let (found, next_life) = VotesOwner::decode(&bytes[..read])?;
+        let bytes = read_whole(&*file, FILE_BYTES_MAX).map_err(failed("reading a file"))?;
+        let (found, next_life) = VotesOwner::decode(&bytes)?;
         if found != owner {
             return Err(VotesError::Foreign {
                 found: found.in_words(),
@@ -302,7 +301,7 @@ impl VoteLog {
         };
         let name = name_of(sequence);
         let file = disk.open(&name).map_err(failed("opening votes"))?;
-        let bytes = read_all(&*file).map_err(failed("reading votes"))?;
+        let bytes = read_whole(&*file, FILE_BYTES_MAX).map_err(failed("reading votes"))?;
         let mark = Mark::read(&*disk, MARKS_LIFE).map_err(failed("reading the mark"))?;
         let marked = mark.filter(|it| it.position.sequence == sequence);
         let marked = marked.map_or(0, |it| it.position.offset);
@@ -410,17 +409,6 @@ impl VoteLog {
         self.mark.write(tail(sequence, length))?;
         self.disk.remove(&before)
     }
-}
-
-fn read_all(file: &dyn DiskFile) -> io::Result<Vec<u8>> {
-    let length = file.file_bytes()?;
-    if length > FILE_BYTES_MAX {
-        return Err(io::Error::other("the file is longer than any of ours"));
-    }
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-    let read = read_full_at(file, 0, &mut bytes)?;
-    bytes.truncate(read);
-    Ok(bytes)
 }
 
 /// What is wrong with a file.
