@@ -306,6 +306,12 @@ impl Replica {
         self.leader.map(|leader| leader.id)
     }
 
+    /// Whether it is a member, as far as it knows, and knows who leads.
+    #[must_use]
+    pub fn is_led(&self) -> bool {
+        self.leader.is_some() && self.role() != Role::Joining
+    }
+
     /// Whether it leads and takes no writes, because another is to lead in its place.
     #[must_use]
     pub fn is_transferring(&self) -> bool {

@@ -8,8 +8,7 @@ use quorumwire_client::Error;
 use quorumwire_client::Settings as ClientSettings;
 use quorumwire_client::machine::feed::{Feed, Item, counts};
 use quorumwire_client::machine::{Action, LinkId};
-use quorumwire_control::Role;
-use quorumwire_deliver::{Given, Instance, Learner, Subscription, Values};
+use quorumwire_deliver::{Given, Instance, LEADERLESS_MAX, Learner, Subscription, Values};
 use quorumwire_wire::client::{
     FromClient, FromServer, Pong, Refused, RefusedReason, Trimmed, Upto, Value, Welcome,
     from_client, from_server::Body,
@@ -34,8 +33,6 @@ const TAKES_SLOWLY_PERMILLE: u64 = 60;
 const WINDOWS: [u64; 3] = [100, 2_000, 1 << 20];
 /// Bytes that are on their way to a learner, beyond which a replica gives no more.
 const OUTPUT_BYTES_MAX: usize = 16 << 10;
-/// As in the node: who knows no leader for so long gives no more.
-const LEADERLESS_MAX: Nanos = SECOND;
 
 /// A learner, and its disk.
 pub struct SimulatedLearner {
@@ -317,8 +314,7 @@ impl World {
         let Some(values) = process.group.store.inner().values.as_deref() else {
             return;
         };
-        let replica = &process.group.replica;
-        let is_led = replica.leader().is_some() && replica.role() != Role::Joining;
+        let is_led = process.group.replica.is_led();
         for learner in &mut self.values.learners {
             let Some(connection) = learner.connection() else {
                 continue;
@@ -422,7 +418,8 @@ impl ReplicaSide {
     ) -> Option<&'static str> {
         if is_led {
             self.leaderless_since = None;
-        } else if now >= *self.leaderless_since.get_or_insert(now) + LEADERLESS_MAX
+        } else if Duration::from_nanos(now - *self.leaderless_since.get_or_insert(now))
+            >= LEADERLESS_MAX
             && let Some((request, _)) = self.subscription.take()
         {
             put(out, request, refused(RefusedReason::NoLeader), b"");

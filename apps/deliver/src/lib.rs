@@ -25,8 +25,8 @@ pub use bytes::Malformed;
 pub use command::{Answer, Command, Refusal};
 pub use counters::ValueCounters;
 pub use limits::{
-    KEPT_BYTES_MAX, KEPT_BYTES_MIN, KEPT_BYTES_UNCONFIGURED, LEARNERS_MAX, OVERHEAD_BYTES,
-    VALUE_BYTES_MAX,
+    KEPT_BYTES_MAX, KEPT_BYTES_MIN, KEPT_BYTES_UNCONFIGURED, LEADERLESS_MAX, LEARNERS_MAX,
+    OVERHEAD_BYTES, VALUE_BYTES_MAX,
 };
 pub use query::{Query, QueryAnswer, Recovered, Status};
 pub use state::{Next, Values};

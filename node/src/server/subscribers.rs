@@ -1,12 +1,8 @@
 //! Who of a group's clients is given values as they are applied here.
 use super::connection_id::ConnectionId;
 use quorumwire_control::Now;
+use quorumwire_deliver::LEADERLESS_MAX;
 use std::collections::BTreeSet;
-use std::time::Duration;
-
-/// A replica that has known no leader for so long may be cut off from the others: who waits for values does
-/// so elsewhere.
-const LEADERLESS_MAX: Duration = Duration::from_secs(1);
 
 /// Connections with a subscription.
 #[derive(Debug, Default)]
@@ -54,6 +50,7 @@ impl Subscribers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     const ONE: ConnectionId = ConnectionId::new(1, 1);
     const OTHER: ConnectionId = ConnectionId::new(2, 1);

@@ -9,7 +9,6 @@ use super::super::fronts::Front;
 use super::super::fronts::native::{CloseReason, Subscription, put, put_refused};
 use super::super::service::Service;
 use super::{hello, state};
-use quorumwire_control::Role;
 use quorumwire_deliver::{Given, OVERHEAD_BYTES};
 use quorumwire_interfaces::Reason;
 use quorumwire_wire::CLIENT_PROTOCOL_SUBSCRIPTIONS;
@@ -127,9 +126,8 @@ impl<S: Service> Server<S> {
     /// This replica may be cut off, or is no member any more: what it gives is right, and may be all for a
     /// long time.
     pub fn end_stale_subscriptions(&mut self) {
-        let replica = &self.core.group.replica;
-        let is_led = replica.leader().is_some() && replica.role() != Role::Joining;
-        let stale = (self.core.subscribers).take_leaderless(self.core.group.now, is_led);
+        let (now, is_led) = (self.core.group.now, self.core.group.replica.is_led());
+        let stale = self.core.subscribers.take_leaderless(now, is_led);
         for id in stale {
             if let Some(connection) = self.clients.get(id) {
                 end(connection);
