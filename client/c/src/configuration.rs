@@ -3,6 +3,7 @@ use quorumwire_client::{Account, Settings, Tls};
 use serde::Deserialize;
 use std::fs::File;
 use std::io::Read as _;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,10 +74,7 @@ impl Configuration {
     fn parse(text: &str) -> Result<Self, String> {
         let mut keys: Keys = toml::from_str(text).map_err(|error| error.message().to_owned())?;
         let window_kib = keys.window_kib.unwrap_or(1024);
-        if !(1..=WINDOW_KIB_MAX).contains(&window_kib) {
-            let allowed = format!("allowed: 1 to {WINDOW_KIB_MAX}");
-            return Err(format!("window_kib: {window_kib} is given; {allowed}"));
-        }
+        must_be_within("window_kib", window_kib, 1..=WINDOW_KIB_MAX)?;
         let decider = match keys.deployment.take().as_deref() {
             None | Some(REPLICAS) => Decider::Replicas(Box::new(keys.replicas()?)),
             Some(PAXOS) => Decider::Deployment(keys.deployment()?),
@@ -95,17 +93,14 @@ impl Configuration {
 
 impl Keys {
     fn replicas(self) -> Result<Settings, String> {
-        for (name, is_given) in [
+        let of_others = [
             ("deployment_file", self.deployment_file.is_some()),
             ("learner", self.learner.is_some()),
             ("dir", self.dir.is_some()),
             ("busy_poll_us", self.busy_poll_us.is_some()),
             ("only_submits", self.only_submits.is_some()),
-        ] {
-            if is_given {
-                return Err(format!("{name} is of deployment = {PAXOS:?} only"));
-            }
-        }
+        ];
+        must_not_be_given(&of_others, PAXOS)?;
         let addresses = self.addresses.ok_or("missing field `addresses`")?;
         let mut settings = Settings::new(addresses);
         if let Some(deadline) = self.deadline_ms {
@@ -124,28 +119,19 @@ impl Keys {
     }
 
     fn deployment(self) -> Result<Deployment, String> {
-        for (name, is_given) in [
+        let of_others = [
             ("addresses", self.addresses.is_some()),
             ("patience_ms", self.patience_ms.is_some()),
             ("account_file", self.account_file.is_some()),
             ("tls_ca", self.tls_ca.is_some()),
             ("tls_cert", self.tls_cert.is_some()),
             ("tls_key", self.tls_key.is_some()),
-        ] {
-            if is_given {
-                return Err(format!("{name} is of deployment = {REPLICAS:?} only"));
-            }
-        }
+        ];
+        must_not_be_given(&of_others, REPLICAS)?;
         let deadline_ms = self.deadline_ms.unwrap_or(DEADLINE_MS);
-        if !(1..=DEADLINE_MS_MAX).contains(&deadline_ms) {
-            let allowed = format!("allowed: 1 to {DEADLINE_MS_MAX}");
-            return Err(format!("deadline_ms: {deadline_ms} is given; {allowed}"));
-        }
+        must_be_within("deadline_ms", deadline_ms, 1..=DEADLINE_MS_MAX)?;
         let busy_poll_us = self.busy_poll_us.unwrap_or(0);
-        if busy_poll_us > BUSY_POLL_US_MAX {
-            let allowed = format!("allowed: 0 to {BUSY_POLL_US_MAX}");
-            return Err(format!("busy_poll_us: {busy_poll_us} is given; {allowed}"));
-        }
+        must_be_within("busy_poll_us", busy_poll_us, 0..=BUSY_POLL_US_MAX)?;
         Ok(Deployment {
             file: self
                 .deployment_file
@@ -157,6 +143,24 @@ impl Keys {
             busy_poll: Duration::from_micros(busy_poll_us),
         })
     }
+}
+
+/// Refuses keys that say something of another kind of deployment only.
+fn must_not_be_given(keys: &[(&str, bool)], of: &str) -> Result<(), String> {
+    match keys.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => Err(format!("{name} is of deployment = {of:?} only")),
+        None => Ok(()),
+    }
+}
+
+fn must_be_within(name: &str, value: u64, allowed: RangeInclusive<u64>) -> Result<(), String> {
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    let (least, most) = allowed.into_inner();
+    Err(format!(
+        "{name}: {value} is given; allowed: {least} to {most}"
+    ))
 }
 
 fn read(path: &Path) -> Result<String, String> {
