@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
 
 use crate::binary;
@@ -22,6 +22,7 @@ use crate::process::{self, CommandOutput, Process};
 use crate::served;
 use crate::status::{self, Digest, Role, Status};
 use crate::switches;
+use crate::waiting::{POLL_INTERVAL, wait_within};
 
 /// How long a healthy cluster may take to settle after anything was done to it.
 pub const SETTLE_DEADLINE: Duration = Duration::from_secs(30);
@@ -30,7 +31,6 @@ pub const SETTLE_DEADLINE: Duration = Duration::from_secs(30);
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 const COMMAND_DEADLINE: Duration = Duration::from_secs(20);
-const POLL_INTERVAL: Duration = Duration::from_millis(25);
 pub(crate) const CLUSTER_NAME: &str = "harness";
 const PEER_PORT: u16 = 7400;
 pub(crate) const MEMCACHED_PORT: u16 = 11211;
@@ -541,16 +541,9 @@ impl<'n> Cluster<'n> {
         &self,
         what: &str,
         deadline: Duration,
-        mut condition: impl FnMut() -> Result<bool>,
+        condition: impl FnMut() -> Result<bool>,
     ) -> Result<()> {
-        let end = Instant::now() + deadline;
-        while !condition()? {
-            if Instant::now() >= end {
-                bail!("waited {deadline:?} in vain for {what}");
-            }
-            thread::sleep(POLL_INTERVAL);
-        }
-        Ok(())
+        wait_within(what, deadline, condition)
     }
 
     /// Watches for `duration` that `condition` keeps holding; an error, naming `what`, when it does not.

@@ -29,6 +29,7 @@ pub mod terminal;
 pub mod tls;
 pub mod tshark;
 pub mod usage;
+pub mod waiting;
 pub mod workload;
 
 pub use quorumwire_linearizability::{self as linearizability, history, seed};

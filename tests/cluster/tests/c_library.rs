@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_cluster_tests::deployment::Deployment;
+use quorumwire_cluster_tests::waiting::wait_within;
 
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 const VALUES: usize = 2000;
@@ -137,6 +138,13 @@ fn judge(submitted: &str, learned: &[String]) -> Result<()> {
     Ok(())
 }
 
+fn with_learners() -> Plan {
+    Plan {
+        options: vec![("learners", "1,2")],
+        ..Plan::new(3, Durability::Sync)
+    }
+}
+
 /// The file for clients of this cluster.
 fn configuration(cluster: &Cluster<'_>) -> Result<PathBuf> {
     let file = cluster.scratch_file("client.toml");
@@ -149,11 +157,7 @@ fn configuration(cluster: &Cluster<'_>) -> Result<PathBuf> {
 
 #[test]
 fn a_program_in_c_declares_values_lost_and_begins_behind_them() {
-    let plan = Plan {
-        options: vec![("learners", "1,2")],
-        ..Plan::new(3, Durability::Sync)
-    };
-    run_started(plan, |cluster| {
+    run_started(with_learners(), |cluster| {
         let prefix = cluster.scratch_file("prefix");
         install(&prefix)?;
         let source = "tests/cluster/tests/c_library/lost.c";
@@ -166,11 +170,7 @@ fn a_program_in_c_declares_values_lost_and_begins_behind_them() {
 
 #[test]
 fn programs_in_c_and_cpp_submit_and_learn_while_replicas_are_killed() {
-    let plan = Plan {
-        options: vec![("learners", "1,2")],
-        ..Plan::new(3, Durability::Sync)
-    };
-    run_started(plan, |cluster| {
+    run_started(with_learners(), |cluster| {
         let prefix = cluster.scratch_file("prefix");
         install(&prefix)?;
         let learner = compile(
@@ -261,15 +261,11 @@ fn the_same_programs_submit_and_learn_while_switches_are_killed() -> Result<()> 
     let mut killed = 0;
     let code = loop {
         let before = lines(&results)?.len();
-        let end = Instant::now() + DEADLINE;
-        let code = loop {
-            let code = submits.0.try_wait()?;
-            if code.is_some() || lines(&results)?.len() > before + BETWEEN_KILLS {
-                break code;
-            }
-            ensure!(Instant::now() < end, "{before} values, and nothing more");
-            thread::sleep(Duration::from_millis(5));
-        };
+        let mut code = None;
+        wait_within("more values", DEADLINE, || {
+            code = submits.0.try_wait()?;
+            Ok(code.is_some() || lines(&results)?.len() > before + BETWEEN_KILLS)
+        })?;
         if let Some(code) = code {
             break code;
         }
@@ -284,12 +280,10 @@ fn the_same_programs_submit_and_learn_while_switches_are_killed() -> Result<()> 
     ensure!(code.success() && killed >= 2, "{killed} killed: {last}");
     let ended = succeed(Command::new(&learner).args([&file[..], "submit", END]))?;
     ensure!(ended.starts_with("the end has instance "), "{ended}");
-    let end = Instant::now() + DEADLINE;
     for said in &said {
-        while lines(said)?.last().is_none_or(|it| it != END) {
-            ensure!(Instant::now() < end, "{} lacks the end", said.display());
-            thread::sleep(Duration::from_millis(20));
-        }
+        wait_within("a learner to have all", DEADLINE, || {
+            Ok(lines(said)?.last().is_some_and(|it| it == END))
+        })?;
     }
     let both = [lines(&said[0])?, lines(&said[1])?];
     ensure!(both[0] == both[1], "the learners differ");

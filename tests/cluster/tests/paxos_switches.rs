@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::deployment::{ACCEPTORS, DEADLINE, Deployment};
+use quorumwire_cluster_tests::waiting::wait_within;
 use quorumwire_paxos_process::{Instance, Member, MemberError};
 
 /// A learner checkpoints each time that it has had so many values.
@@ -58,15 +59,6 @@ fn learn(member: &Member, stop: &AtomicBool) -> Result<Vec<(Instance, Vec<u8>)>,
     }
 }
 
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) -> Result<()> {
-    let begun = Instant::now();
-    while !is_so() {
-        ensure!(begun.elapsed() < DEADLINE, "waited in vain: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
-}
-
 #[test]
 fn whoever_is_killed_no_value_is_lost_and_none_comes_twice() -> Result<()> {
     let mut deployment = Deployment::new("switches", 2)?;
@@ -88,10 +80,10 @@ fn whoever_is_killed_no_value_is_lost_and_none_comes_twice() -> Result<()> {
             .collect();
         let both_go_on = || {
             let before = [0, 1].map(|it: usize| counts[it].load(Ordering::Relaxed));
-            wait_for("values decided by both", || {
-                (0..2).all(|it| {
+            wait_within("values decided by both", DEADLINE, || {
+                Ok((0..2).all(|it| {
                     counts[it].load(Ordering::Relaxed) >= before[it] + VALUES_BETWEEN_KILLS
-                })
+                }))
             })
         };
         let strike = |deployment: &mut Deployment| -> Result<()> {
