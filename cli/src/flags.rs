@@ -1,5 +1,8 @@
 //! The server's options as arguments of a command: all of the table, with their help.
+mod boxes;
 mod help;
+
+pub use boxes::BoxFlags;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use help::{heading, in_short, is_for_most};

@@ -1,7 +1,8 @@
-//! A Paxos role's box in ordinary memory: registers, slots, values, keys and counters around the C step.
+//! A Paxos role's box: keys, counters and what waits for a disk around a store of registers and instances.
 //! Takes datagrams and gives datagrams; has no socket, clock, disk or thread.
 use crate::engine::Outbox;
-use crate::paxos::{paxos_sound, paxos_step, paxos_trim};
+use crate::paxos::paxos_sound;
+use crate::paxos_store::{PaxosMemory, PaxosStepped, PaxosStore};
 use crate::signing::Signing;
 use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_wire::PaxosRecord;
@@ -40,8 +41,9 @@ impl PaxosCounters {
         self.reasons[reason as usize]
     }
 
-    fn note(&mut self, reason: PacketReason) {
-        self.reasons[reason as usize] += 1;
+    /// Adds so many packets that were not taken for this reason.
+    pub fn note(&mut self, reason: PacketReason, packets: u64) {
+        self.reasons[reason as usize] += packets;
     }
 }
 
@@ -94,264 +96,17 @@ struct Held {
     payload: Vec<u8>,
 }
 
-/// A box without a network.
-pub struct PaxosEngine {
-    options: PaxosOptions,
-    registers: PaxosRegisters,
-    slots: Vec<PaxosSlot>,
-    values: Vec<Vec<u8>>,
+/// How a box speaks.
+#[derive(Default)]
+struct Voice {
     signing: Signing,
     /// Where fan-out goes.
     destinations: Vec<SocketAddr>,
     counters: PaxosCounters,
-    held: VecDeque<Held>,
-    /// Of the last record that the host was given to keep.
-    kept: u64,
     datagram: Vec<u8>,
 }
 
-impl PaxosEngine {
-    /// A box that is off.
-    ///
-    /// # Errors
-    /// The window is no power of two, or too large.
-    pub fn new(options: PaxosOptions) -> Result<Self, PlaneError> {
-        if !options.window.is_power_of_two() || options.window as usize > INSTANCE_WINDOW_MAX {
-            return Err(PlaneError::Refused(
-                "window must be a power of two, at most 65536",
-            ));
-        }
-        let window = options.window as usize;
-        Ok(Self {
-            options,
-            registers: PaxosRegisters::default(),
-            slots: vec![PaxosSlot::default(); window],
-            values: vec![Vec::new(); window],
-            signing: Signing::default(),
-            destinations: Vec::new(),
-            counters: PaxosCounters::default(),
-            held: VecDeque::new(),
-            kept: 0,
-            datagram: Vec::new(),
-        })
-    }
-
-    /// Signs and checks with these from now on.
-    pub fn set_keys(&mut self, keys: &PlaneKeys) {
-        self.signing.set(keys);
-    }
-
-    /// Fans out to these from now on: a coordinator to the acceptors, an acceptor to the learners and to the
-    /// coordinators' hosts.
-    pub fn set_destinations(&mut self, destinations: Vec<SocketAddr>) {
-        self.destinations = destinations;
-    }
-
-    /// The registers.
-    #[must_use]
-    pub fn registers(&self) -> &PaxosRegisters {
-        &self.registers
-    }
-
-    /// What it has counted.
-    #[must_use]
-    pub fn counters(&self) -> &PaxosCounters {
-        &self.counters
-    }
-
-    /// Switches a role on with these registers and empty slots.
-    ///
-    /// # Errors
-    /// The box is on, or no role can begin with these registers.
-    pub fn switch_on(&mut self, registers: &PaxosRegisters) -> Result<(), PlaneError> {
-        if self.is_on() {
-            return Err(PlaneError::Refused("the box is on"));
-        }
-        let fits = registers.group == self.options.group && registers.window == self.options.window;
-        if !fits || !paxos_sound(registers) {
-            return Err(PlaneError::Refused(
-                "no role can begin with these registers",
-            ));
-        }
-        self.slots.fill(PaxosSlot::default());
-        self.values.iter_mut().for_each(Vec::clear);
-        self.registers = *registers;
-        Ok(())
-    }
-
-    /// Puts back what an acceptor had voted for, from its disk. Only before anything was received.
-    pub fn put_back(&mut self, slot: &PaxosSlot, value: &[u8]) {
-        let place = self.place(slot.instance);
-        self.slots[place] = *slot;
-        self.values[place] = value.to_vec();
-    }
-
-    /// Switches the role off: when this returns nothing more leaves the box. What was held is never said.
-    pub fn switch_off(&mut self) {
-        self.registers.role = PaxosRole::Off as u8;
-        self.held.clear();
-    }
-
-    fn is_on(&self) -> bool {
-        self.registers.role != PaxosRole::Off as u8
-    }
-
-    /// Takes packets of this configuration from now on.
-    pub fn configure(&mut self, configuration: u64) {
-        self.registers.configuration = configuration;
-    }
-
-    /// Forgets the instances up to this one; false if there can be no such instance.
-    pub fn trim(&mut self, upto: u64) -> bool {
-        paxos_trim(&mut self.registers, upto)
-    }
-
-    /// Whether an acceptor is a member for this instance: it has not lost its memory since it voted there, or
-    /// all learners have the instance.
-    #[must_use]
-    pub fn is_member_for(&self, instance: u64) -> bool {
-        let PaxosRegisters { trimmed, bound, .. } = self.registers;
-        let slot = &self.slots[self.place(instance)];
-        let has_voted = slot.instance == instance && slot.vote_round > 0;
-        has_voted || instance <= trimmed || instance > bound
-    }
-
-    /// All that has to be on disk for this box to go on: the registers, then each instance that is open.
-    pub fn records(&self) -> impl Iterator<Item = PaxosRecord> {
-        let registers = Box::new(self.registers);
-        let open = self.slots.iter().zip(&self.values);
-        let open = open.filter(|(slot, _)| slot.instance > self.registers.trimmed);
-        let slots = open.map(|(slot, value)| self.slot_record(slot, value));
-        std::iter::once(PaxosRecord::Registers(registers)).chain(slots)
-    }
-
-    /// Where only a promise was given, `value` is one of another instance.
-    fn slot_record(&self, slot: &PaxosSlot, value: &[u8]) -> PaxosRecord {
-        let has_voted = slot.vote_round > 0;
-        let value = if has_voted {
-            value.to_vec()
-        } else {
-            Vec::new()
-        };
-        PaxosRecord::Slot(Box::new(self.registers), Box::new(*slot), value)
-    }
-
-    fn place(&self, instance: u64) -> usize {
-        let place = instance % u64::from(self.options.window);
-        usize::try_from(place).expect("a window fits in memory")
-    }
-
-    /// Takes in a datagram.
-    pub fn receive(
-        &mut self,
-        from: SocketAddr,
-        datagram: &[u8],
-        out: &mut dyn Outbox,
-        sink: PaxosSink<'_>,
-    ) {
-        self.counters.received += 1;
-        let opened = self.signing.open(datagram);
-        let (header, payload) = match opened {
-            Ok(opened) => opened,
-            Err(reason) => return self.counters.note(reason),
-        };
-        if self.held.len() >= HELD_MAX {
-            self.counters.disk_behind += 1;
-            return;
-        }
-        let place = self.place(header.index);
-        let outcome = paxos_step(&mut self.registers, &mut self.slots[place], &header);
-        self.counters.note(outcome.reason());
-        if outcome.has(ACTION_TO_SOFTWARE) {
-            // What belongs to another deployment is nothing to this one's software.
-            if outcome.reason() != PacketReason::Group {
-                let reason = outcome.reason();
-                sink(PaxosEvent::ToSoftware {
-                    from,
-                    header,
-                    payload,
-                    reason,
-                });
-            }
-            return;
-        }
-        if outcome.has(ACTION_STORE) {
-            self.counters.stored += 1;
-            payload.clone_into(&mut self.values[place]);
-        } else if outcome.has(ACTION_FANOUT) && self.is_coordinator() {
-            self.counters.assigned += 1;
-        }
-        let whom = match (outcome.has(ACTION_FANOUT), outcome.has(ACTION_REPLY)) {
-            (true, _) => Whom::All,
-            (_, true) => Whom::One(from),
-            (false, false) => return,
-        };
-        // The value is lent while it is sent: nothing is copied that does not wait for the disk.
-        let value = std::mem::take(&mut self.values[place]);
-        let behind = if outcome.has(ACTION_VOTE) {
-            &value[..]
-        } else if outcome.has(ACTION_FANOUT) {
-            payload
-        } else {
-            &[]
-        };
-        if outcome.has(ACTION_HOLD) {
-            let payload = behind.to_vec();
-            self.values[place] = value;
-            self.hold(place, whom, outcome.header, payload, sink);
-        } else {
-            self.say(whom, outcome.header, behind, out);
-            self.values[place] = value;
-        }
-    }
-
-    fn is_coordinator(&self) -> bool {
-        self.registers.role == PaxosRole::Coordinator as u8
-    }
-
-    /// Has the host keep what the box knows now, and says it then.
-    fn hold(
-        &mut self,
-        place: usize,
-        whom: Whom,
-        header: Header,
-        payload: Vec<u8>,
-        sink: PaxosSink<'_>,
-    ) {
-        self.kept += 1;
-        let record = if header.index == 0 {
-            PaxosRecord::Registers(Box::new(self.registers))
-        } else {
-            self.slot_record(&self.slots[place], &self.values[place])
-        };
-        let number = self.kept;
-        self.held.push_back(Held {
-            number,
-            whom,
-            header,
-            payload,
-        });
-        sink(PaxosEvent::Keep { record, number });
-    }
-
-    /// The number of the last record that the host was given to keep.
-    #[must_use]
-    pub fn last_kept(&self) -> u64 {
-        self.kept
-    }
-
-    /// Everything up to this number is durable: says what waited for it.
-    pub fn durable(&mut self, upto: u64, out: &mut dyn Outbox) {
-        while let Some(held) = self.held.pop_front_if(|held| held.number <= upto) {
-            self.say(held.whom, held.header, &held.payload, out);
-        }
-    }
-
-    /// Sends a packet of the host's, signed.
-    pub fn send(&mut self, to: SocketAddr, header: Header, payload: &[u8], out: &mut dyn Outbox) {
-        self.say(Whom::One(to), header, payload, out);
-    }
-
+impl Voice {
     fn say(&mut self, whom: Whom, header: Header, payload: &[u8], out: &mut dyn Outbox) {
         if !self
             .signing
@@ -373,4 +128,276 @@ impl PaxosEngine {
             }
         }
     }
+}
+
+/// A box without a network.
+pub struct PaxosEngine {
+    options: PaxosOptions,
+    store: Box<dyn PaxosStore>,
+    voice: Voice,
+    held: VecDeque<Held>,
+    /// Of the last record that the host was given to keep.
+    kept: u64,
+    fault: Option<PlaneError>,
+}
+
+impl PaxosEngine {
+    /// A box in ordinary memory that is off.
+    ///
+    /// # Errors
+    /// The window is no power of two, or too large.
+    pub fn new(options: PaxosOptions) -> Result<Self, PlaneError> {
+        Self::within(options, |window| Ok(Box::new(PaxosMemory::new(window))))
+    }
+
+    /// One whose store, which is off, is made for a window.
+    ///
+    /// # Errors
+    /// The window is no power of two, or too large, or there is no store.
+    pub fn within(
+        options: PaxosOptions,
+        store: impl FnOnce(u32) -> Result<Box<dyn PaxosStore>, PlaneError>,
+    ) -> Result<Self, PlaneError> {
+        if !options.window.is_power_of_two() || options.window as usize > INSTANCE_WINDOW_MAX {
+            return Err(PlaneError::Refused(
+                "window must be a power of two, at most 65536",
+            ));
+        }
+        Ok(Self {
+            options,
+            store: store(options.window)?,
+            voice: Voice::default(),
+            held: VecDeque::new(),
+            kept: 0,
+            fault: None,
+        })
+    }
+
+    /// Signs and checks with these from now on.
+    pub fn set_keys(&mut self, keys: &PlaneKeys) {
+        self.voice.signing.set(keys);
+        let done = self.store.set_keys(keys);
+        self.note(done);
+    }
+
+    /// Fans out to these from now on: a coordinator to the acceptors, an acceptor to the learners and to the
+    /// coordinators' hosts.
+    pub fn set_destinations(&mut self, destinations: Vec<SocketAddr>) {
+        let done = self.store.set_destinations(&destinations);
+        self.note(done);
+        self.voice.destinations = destinations;
+    }
+
+    /// The registers of this moment.
+    #[must_use]
+    pub fn registers(&self) -> PaxosRegisters {
+        self.store.registers()
+    }
+
+    /// What it has counted, and its store.
+    #[must_use]
+    pub fn counters(&self) -> PaxosCounters {
+        let mut counters = self.voice.counters;
+        let counts = self.store.counts();
+        let of = |name| counts.get(name).copied().unwrap_or(0);
+        counters.received += of("received");
+        counters.sent += of("sent");
+        counters.stored += of("entries_stored");
+        counters.assigned += of("instances_assigned");
+        for reason in PacketReason::ALL {
+            counters.note(reason, of(reason.name()));
+        }
+        counters
+    }
+
+    /// Why it does nothing any more: its store failed.
+    #[must_use]
+    pub fn fault(&self) -> Option<&PlaneError> {
+        self.fault.as_ref()
+    }
+
+    /// Now and then: looks after what its surroundings may have changed. What people should know, each thing
+    /// once.
+    pub fn look_around(&mut self) -> Option<String> {
+        self.store.look_around()
+    }
+
+    fn note<T: Default>(&mut self, done: Result<T, PlaneError>) -> T {
+        done.unwrap_or_else(|error| {
+            self.fault.get_or_insert(error);
+            T::default()
+        })
+    }
+
+    /// Switches a role on with these registers and empty slots.
+    ///
+    /// # Errors
+    /// The box is on, or no role can begin with these registers.
+    pub fn switch_on(&mut self, registers: &PaxosRegisters) -> Result<(), PlaneError> {
+        if self.registers().role != PaxosRole::Off as u8 {
+            return Err(PlaneError::Refused("the box is on"));
+        }
+        let fits = registers.group == self.options.group && registers.window == self.options.window;
+        if !fits || !paxos_sound(registers) {
+            return Err(PlaneError::Refused(
+                "no role can begin with these registers",
+            ));
+        }
+        self.store.switch_on(registers)
+    }
+
+    /// Puts back what an acceptor had voted for, from its disk. Only before anything was received.
+    pub fn put_back(&mut self, slot: &PaxosSlot, value: &[u8]) {
+        let done = self.store.put_back(slot, value);
+        self.note(done);
+    }
+
+    /// Switches the role off: when this returns nothing more leaves the box. What was held is never said.
+    pub fn switch_off(&mut self) {
+        self.store.switch_off();
+        self.held.clear();
+    }
+
+    /// Takes packets of this configuration from now on.
+    pub fn configure(&mut self, configuration: u64) {
+        let done = self.store.configure(configuration);
+        self.note(done);
+    }
+
+    /// Forgets the instances up to this one; false if there can be no such instance.
+    pub fn trim(&mut self, upto: u64) -> bool {
+        let done = self.store.trim(upto);
+        self.note(done)
+    }
+
+    /// Whether an acceptor is a member for this instance: it has not lost its memory since it voted there, or
+    /// all learners have the instance.
+    #[must_use]
+    pub fn is_member_for(&self, instance: u64) -> bool {
+        let PaxosRegisters { trimmed, bound, .. } = self.registers();
+        let slot = self.store.slot(instance);
+        let has_voted = slot.instance == instance && slot.vote_round > 0;
+        has_voted || instance <= trimmed || instance > bound
+    }
+
+    /// All that has to be on disk for this box to go on: the registers, then each instance that is open.
+    pub fn records(&self) -> impl Iterator<Item = PaxosRecord> {
+        let registers = self.registers();
+        let places = 0..u64::from(self.options.window);
+        let slots = places.map(|place| self.store.slot(place));
+        let open = slots.filter(move |slot| slot.instance > registers.trimmed);
+        let slots = open.map(move |slot| {
+            let value = self.store.value(slot.instance);
+            slot_record(registers, slot, &value)
+        });
+        std::iter::once(PaxosRecord::Registers(Box::new(registers))).chain(slots)
+    }
+
+    /// Takes in a datagram.
+    pub fn receive(
+        &mut self,
+        from: SocketAddr,
+        datagram: &[u8],
+        out: &mut dyn Outbox,
+        sink: PaxosSink<'_>,
+    ) {
+        let counters = &mut self.voice.counters;
+        counters.received += 1;
+        let opened = self.voice.signing.open(datagram);
+        let (header, payload) = match opened {
+            Ok(opened) => opened,
+            Err(reason) => return counters.note(reason, 1),
+        };
+        if self.held.len() >= HELD_MAX {
+            counters.disk_behind += 1;
+            return;
+        }
+        let stepped = match self.store.step(&header, payload) {
+            Ok(stepped) => stepped,
+            Err(error) => {
+                self.fault.get_or_insert(error);
+                return;
+            }
+        };
+        let outcome = stepped.outcome;
+        counters.note(outcome.reason(), 1);
+        if outcome.has(ACTION_TO_SOFTWARE) {
+            // What belongs to another deployment is nothing to this one's software.
+            if outcome.reason() != PacketReason::Group {
+                let reason = outcome.reason();
+                sink(PaxosEvent::ToSoftware {
+                    from,
+                    header,
+                    payload,
+                    reason,
+                });
+            }
+            return;
+        }
+        if outcome.has(ACTION_STORE) {
+            counters.stored += 1;
+        } else if outcome.has(ACTION_FANOUT)
+            && stepped.registers.role == PaxosRole::Coordinator as u8
+        {
+            counters.assigned += 1;
+        }
+        let whom = match (outcome.has(ACTION_FANOUT), outcome.has(ACTION_REPLY)) {
+            (true, _) => Whom::All,
+            (_, true) => Whom::One(from),
+            (false, false) => return,
+        };
+        // The value is lent while it is sent: nothing is copied that does not wait for the disk.
+        let behind = if outcome.has(ACTION_VOTE) {
+            stepped.value
+        } else if outcome.has(ACTION_FANOUT) {
+            payload
+        } else {
+            &[]
+        };
+        if outcome.has(ACTION_HOLD) {
+            self.kept += 1;
+            self.held.push_back(Held {
+                number: self.kept,
+                whom,
+                header: outcome.header,
+                payload: behind.to_vec(),
+            });
+            let (record, number) = (record_of(&stepped), self.kept);
+            sink(PaxosEvent::Keep { record, number });
+        } else {
+            self.voice.say(whom, outcome.header, behind, out);
+        }
+    }
+
+    /// The number of the last record that the host was given to keep.
+    #[must_use]
+    pub fn last_kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// Everything up to this number is durable: says what waited for it.
+    pub fn durable(&mut self, upto: u64, out: &mut dyn Outbox) {
+        while let Some(held) = self.held.pop_front_if(|held| held.number <= upto) {
+            self.voice.say(held.whom, held.header, &held.payload, out);
+        }
+    }
+
+    /// Sends a packet of the host's, signed.
+    pub fn send(&mut self, to: SocketAddr, header: Header, payload: &[u8], out: &mut dyn Outbox) {
+        self.voice.say(Whom::One(to), header, payload, out);
+    }
+}
+
+/// What has to be kept before what a step says is said.
+fn record_of(stepped: &PaxosStepped<'_>) -> PaxosRecord {
+    if stepped.outcome.header.index == 0 {
+        return PaxosRecord::Registers(Box::new(stepped.registers));
+    }
+    slot_record(stepped.registers, stepped.slot, stepped.value)
+}
+
+/// Where only a promise was given, `value` is one of another instance.
+fn slot_record(registers: PaxosRegisters, slot: PaxosSlot, value: &[u8]) -> PaxosRecord {
+    let value = if slot.vote_round > 0 { value } else { &[] };
+    PaxosRecord::Slot(Box::new(registers), Box::new(slot), value.to_vec())
 }

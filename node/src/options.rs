@@ -300,6 +300,7 @@ impl ServerOptions {
         KindOptions {
             demand: self.plane.wants(kind),
             listen: self.listen_plane,
+            listen_option: "listen-plane",
             values: &self.plane_values,
         }
     }

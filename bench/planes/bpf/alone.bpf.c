@@ -61,7 +61,7 @@ struct alone_setup {
 };
 _Static_assert(sizeof(struct alone_setup) == 1584, "as in src/alone.rs");
 _Static_assert(sizeof(struct alone_without) == 24, "as in src/alone.rs");
-_Static_assert(sizeof(struct qw_config) == 28, "as in src/alone.rs");
+_Static_assert(sizeof(struct qw_config) == 32, "as in src/alone.rs");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

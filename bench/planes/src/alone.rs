@@ -28,7 +28,7 @@ const REPLICAS_MAX: usize = 7;
 /// `struct alone_setup`: where its peers stand.
 const PEERS_AT: usize = 1416;
 /// `struct qw_config`.
-const CONFIG_BYTES: usize = 28;
+const CONFIG_BYTES: usize = 32;
 /// `struct qw_own` of each group.
 const OWN_BYTES: usize = 32;
 const GROUPS_MAX: usize = 8;

@@ -126,6 +126,7 @@ fn can_run(kind: &PlaneKind, address: Ipv4Addr) -> anyhow::Result<()> {
     let kind_options = KindOptions {
         demand: Demand::Yes,
         listen: (address, 0).into(),
+        listen_option: "listen-plane",
         values: &Values::default(),
     };
     let setup = PlaneSetup {

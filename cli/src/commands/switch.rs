@@ -1,6 +1,7 @@
 //! `quorumwire switch`: a coordinator or an acceptor of a Paxos deployment. Only reads options; the work is
 //! done in `paxos/process`.
 use super::server::die_with_parent;
+use crate::flags::BoxFlags;
 use quorumwire_node::logging;
 use quorumwire_node::options::LogFormat;
 use quorumwire_paxos_process::{
@@ -58,9 +59,8 @@ pub struct Arguments {
     /// before and its folder is gone
     #[arg(long, value_enum, value_name = "WHEN")]
     make_folder: Option<LivesName>,
-    /// Where the role runs
-    #[arg(long, value_enum, default_value_t = PlaneName::Socket)]
-    plane: PlaneName,
+    #[command(flatten)]
+    plane: BoxFlags,
     /// Where to listen, if not at the address in the deployment's file
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<SocketAddr>,
@@ -101,12 +101,6 @@ enum LivesName {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum PlaneName {
-    /// In this process, over UDP
-    Socket,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum FormatName {
     Text,
     Json,
@@ -117,7 +111,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(parent) = arguments.die_with_parent {
         die_with_parent(parent)?;
     }
-    let PlaneName::Socket = arguments.plane;
     let options = SwitchOptions {
         deployment: DeploymentFile::load(&arguments.deployment).map_err(SwitchError::from)?,
         role: match arguments.role {
@@ -132,6 +125,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             DurabilityName::Memory => Durability::Memory,
         },
         busy_poll: Duration::from_micros(arguments.busy_poll_us),
+        plane: Some(arguments.plane.0.clone()),
         declare_lost: arguments.declare_lost,
     };
     if let Some(lives) = arguments.make_folder {

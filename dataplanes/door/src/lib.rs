@@ -6,6 +6,7 @@ mod remains;
 pub use options::{OptionKind, PlaneOption, Unset, Values};
 pub use remains::{Note, ProgramAt, Remains, noted_nowhere};
 
+use quorumwire_fastpath::PaxosStore;
 use quorumwire_interfaces::{Counter, DataPlane, Endpoint, GroupId};
 use rustix::thread::CapabilitySet;
 use std::fmt;
@@ -40,6 +41,8 @@ pub struct PlaneKind {
     pub hand_complaints_to: fn(fn(&str)),
     /// What the other end of its network needs.
     pub other_end: Option<OtherEnd>,
+    /// How boxes of Paxos roles run there; `None`: in the memory of their process, which has a socket.
+    pub boxes: Option<BoxKind>,
 }
 
 impl fmt::Debug for PlaneKind {
@@ -74,6 +77,8 @@ pub struct KindOptions<'a> {
     pub demand: Demand,
     /// Where the plane is to listen.
     pub listen: SocketAddr,
+    /// The option that says so.
+    pub listen_option: &'static str,
     /// The kind's own options.
     pub values: &'a Values,
 }
@@ -127,6 +132,24 @@ pub struct OpenPlane {
     pub endpoint: Endpoint,
     /// Readable when the plane has something; open as long as the plane is.
     pub wakes: RawFd,
+}
+
+/// How boxes of Paxos roles are opened that run where a kind of plane does.
+#[derive(Clone, Copy)]
+pub struct BoxKind {
+    /// Which of the kind's options they have.
+    pub options: &'static [&'static str],
+    /// One that is off and without keys, with so many instances, a power of two. What it leaves to software
+    /// comes to a socket that listens where it does.
+    pub open: fn(&KindOptions<'_>, u32) -> Result<OpenBox, NotOpened>,
+}
+
+/// Such a box.
+pub struct OpenBox {
+    /// Where its step runs.
+    pub store: Box<dyn PaxosStore>,
+    /// Where that is, in words, if it could be in several places.
+    pub runs: Option<String>,
 }
 
 /// A value that does not go with others.

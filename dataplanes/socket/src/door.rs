@@ -22,6 +22,7 @@ pub static KIND: PlaneKind = PlaneKind {
     remains: None,
     hand_complaints_to: |_| {},
     other_end: None,
+    boxes: None,
 };
 
 /// Its socket, and the one by which it answers memcached clients.

@@ -35,6 +35,8 @@ static __always_inline __u32 qw_copies_of(const struct qw_task *task)
 		count = (__u32)__builtin_popcount(task->range.answered);
 	else if (task->order.kind == QW_COPY_READ)
 		count = QW_READ_COPIES;
+	else if (task->order.kind == QW_COPY_TO_ALL)
+		count = task->order.replicas;
 	return count > QW_COPIES_MAX ? QW_COPIES_MAX : (__u32)count;
 }
 

@@ -12,6 +12,7 @@ enum qw_copy_kind {
 	QW_COPY_RESEND = 3, /* the entries of a range, to one replica */
 	QW_COPY_TRIAL = 4, /* nothing: it shows that it came */
 	QW_COPY_READ = 5, /* the answer to a `get`, for which the frame that came in has no room */
+	QW_COPY_TO_ALL = 6, /* the packet, to each to whom a box sends */
 };
 
 /* READ: what else is to be known, by processor. A frame's copies are made before so many others
@@ -48,7 +49,7 @@ struct qw_copy_order {
 	__u8 is_ipv6;
 	__u8 peer; /* RESEND: its slot; TRIAL: the frame's number; READ: where the rest is noted */
 	__u8 me; /* READ: the note's number, with the next */
-	__u8 replicas;
+	__u8 replicas; /* TO_ALL: to how many it goes */
 	__u16 cpu; /* that ordered them */
 };
 _Static_assert(sizeof(struct qw_copy_order) == 2 * ETH_ALEN, "in place of two addresses");
@@ -80,7 +81,7 @@ static __always_inline const struct qw_slot *qw_slot_of(__u32 group_slot, __u64 
 
 static __always_inline const struct qw_endpoint *qw_peer_of(__u32 group_slot, __u32 slot)
 {
-	__u32 place = group_slot * 8 + (slot & 7);
+	__u32 place = group_slot * QW_PEERS_STRIDE + (slot & (QW_PEERS_STRIDE - 1));
 
 	return bpf_map_lookup_elem(&peers, &place);
 }
@@ -338,6 +339,24 @@ static __always_inline int qw_copy_fanout(QW_CTX *ctx, struct qw_frame *frame,
 	return qw_address(ctx, frame, to, bytes) || qw_unsent(frame->group_slot);
 }
 
+/* The copy for the count-th to whom a box sends. */
+static __always_inline int qw_copy_to_all(QW_CTX *ctx, struct qw_frame *frame,
+					  const struct qw_copy_order *order, __u32 count)
+{
+	const struct qw_endpoint *to = qw_peer_of(frame->group_slot, count);
+	__u32 bytes = (__u32)qw_frame_bytes(ctx) - frame->at;
+
+	if (count >= order->replicas)
+		return qw_came_late(frame->group_slot);
+	if (!to)
+		return qw_unsent(frame->group_slot);
+	if (!qw_knows_mac(to)) {
+		qw_tally(frame->group_slot, QW_COUNT_LOST_NO_NEIGHBOUR, 1);
+		return 0;
+	}
+	return qw_address(ctx, frame, to, bytes) || qw_unsent(frame->group_slot);
+}
+
 static __always_inline __u64 qw_recent_version(const struct qw_recent *recent)
 {
 	__u64 version = *(const volatile __u64 *)&recent->version;
@@ -441,7 +460,7 @@ __attribute__((noinline)) __u32 qw_bit_at(__u32 bits, __u32 below)
 }
 
 /* Makes the count-th copy of a frame what it shall be: 0 if it is not to leave, which is counted.
- * `range` is of no meaning for FANOUT and READ. */
+ * `range` is of no meaning for FANOUT, READ and TO_ALL. */
 static __always_inline int qw_make_copy(QW_CTX *ctx, const struct qw_copy_order *order,
 					const struct qw_copy_range *range, __u32 count)
 {
@@ -454,6 +473,8 @@ static __always_inline int qw_make_copy(QW_CTX *ctx, const struct qw_copy_order 
 	frame.own_port = qw_own[frame.group_slot].at.port;
 	if (order->kind == QW_COPY_FANOUT)
 		return qw_copy_fanout(ctx, &frame, order, count);
+	if (order->kind == QW_COPY_TO_ALL)
+		return qw_copy_to_all(ctx, &frame, order, count);
 	if (order->kind == QW_COPY_READ)
 		return qw_copy_recent(ctx, &frame, order, count);
 	if (order->kind == QW_COPY_ANSWERS)
@@ -476,7 +497,8 @@ static __always_inline int qw_make_copy(QW_CTX *ctx, const struct qw_copy_order 
 	return 1;
 }
 
-/* What stands in place of the packet's header; zeros for FANOUT and READ, where none stands. */
+/* What stands in place of the packet's header; zeros for FANOUT, READ and TO_ALL, where
+ * none stands. */
 static __always_inline int qw_read_range(QW_CTX *ctx, const struct qw_copy_order *order,
 					 struct qw_copy_range *range)
 {
@@ -484,7 +506,8 @@ static __always_inline int qw_read_range(QW_CTX *ctx, const struct qw_copy_order
 	__u8 *packet;
 
 	__builtin_memset(range, 0, sizeof(*range));
-	if (order->kind == QW_COPY_FANOUT || order->kind == QW_COPY_READ)
+	if (order->kind == QW_COPY_FANOUT || order->kind == QW_COPY_READ ||
+	    order->kind == QW_COPY_TO_ALL)
 		return 1;
 	qw_place(&frame, order->is_ipv6);
 	packet = (__u8 *)qw_data(ctx) + (frame.at & 127);

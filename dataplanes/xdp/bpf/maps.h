@@ -47,6 +47,32 @@ struct {
 	__type(value, struct qw_control);
 } control SEC(".maps");
 
+/* Paxos roles in the groups' places. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, QW_GROUPS_MAX);
+	__type(key, __u32);
+	__type(value, struct qw_box);
+} boxes SEC(".maps");
+
+/* All boxes' instances, one box's behind the other's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct qw_instance);
+} instances SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, QW_GROUPS_MAX);
+	__type(key, __u32);
+	__type(value, struct qw_box_control);
+} box_control SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -91,7 +117,8 @@ struct {
 	__type(value, __u32);
 } keys_used SEC(".maps");
 
-/* Replicas of the grants, by group and slot. The programs write their Ethernet addresses. */
+/* Replicas of the grants, by group and slot, or whom a box sends to. The programs write their
+ * Ethernet addresses. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, QW_GROUPS_MAX * QW_PEERS_STRIDE);

@@ -40,6 +40,7 @@ enum qw_left_out_check {
 	QW_LEFT_OUT_SECRET, /* an order for copies is our own program's */
 	QW_LEFT_OUT_SETS_STILL, /* a `set` that has waited for its step may still be taken */
 	QW_LEFT_OUT_BROKEN, /* nothing changes behind an entry that did not get into the ring */
+	QW_LEFT_OUT_HELD, /* a Paxos role that says only what is durable leaves the step to its host */
 };
 
 #ifdef QW_XDP_MUTANTS

@@ -4,6 +4,7 @@
 #include "in_xdp.h"
 
 #include "control.h"
+#include "box.h"
 #include "memcached.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -211,6 +212,22 @@ static __always_inline void qw_note_queue(const struct xdp_md *ctx, __u32 group_
 		qw_tally(group_slot, QW_COUNT_CAME_BY_OTHER_QUEUE, 1);
 }
 
+/* A Paxos role's, in a function that is verified once. */
+__attribute__((noinline)) int qw_serve_box(struct xdp_md *ctx)
+{
+	struct qw_served *s = qw_now_served();
+	int verdict;
+
+	if (!s || !qw_sender_of(ctx, &s->frame, &s->sender))
+		return XDP_PASS;
+	verdict = qw_open_packet(ctx, s);
+	if (verdict == QW_GOES_ON)
+		return qw_serve_packet(ctx, s);
+	if (verdict == XDP_DROP)
+		qw_tally(s->frame.group_slot, QW_COUNT_RECEIVED, 1);
+	return verdict;
+}
+
 SEC("xdp")
 int qw_receive(struct xdp_md *ctx)
 {
@@ -231,9 +248,13 @@ int qw_receive(struct xdp_md *ctx)
 	qw_note_queue(ctx, group_slot);
 	/* Before the role is read, so that a fence which finds nobody here has been seen by all. */
 	__sync_fetch_and_add(&mine->count, 1);
-	verdict = qw_serve(ctx, s);
-	if (!s->frame.is_memcached)
-		qw_tally(group_slot, QW_COUNT_RECEIVED, 1);
+	if (qw_config.window) {
+		verdict = qw_serve_box(ctx);
+	} else {
+		verdict = qw_serve(ctx, s);
+		if (!s->frame.is_memcached)
+			qw_tally(group_slot, QW_COUNT_RECEIVED, 1);
+	}
 	__sync_fetch_and_add(&mine->count, -1);
 	return verdict;
 }
@@ -286,6 +307,15 @@ int qw_submit_orders(struct xdp_md *ctx)
 	struct qw_control *order = bpf_map_lookup_elem(&control, &slot);
 
 	return order ? qw_submit_all(order, slot) : XDP_ABORTED;
+}
+
+SEC("xdp")
+int qw_order_box(struct xdp_md *ctx)
+{
+	__u32 slot = qw_ordered_for(ctx);
+	struct qw_box_control *order = bpf_map_lookup_elem(&box_control, &slot);
+
+	return order ? qw_obey_for_box(order, slot) : XDP_ABORTED;
 }
 
 /* Each frame of a run of this is one of a trial. */

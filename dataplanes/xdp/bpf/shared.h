@@ -5,14 +5,16 @@
 
 #include "qw_wire.h"
 #include "qw_gap.h"
+#include "qw_paxos.h"
 #include "qw_recent.h"
 #include "qw_step.h"
 #include "qw_verify.h"
 
 /* Logs that one interface may serve. */
 #define QW_GROUPS_MAX 8
-/* Places for replicas of one group in the map of peers. */
-#define QW_PEERS_STRIDE 8
+/* Places in the map of peers for replicas of one group, or for whom a box sends to: as many as
+ * one frame has copies. */
+#define QW_PEERS_STRIDE 32
 /* Most commands that the host submits at once. The verifier follows each of them. */
 #define QW_SUBMIT_MAX 8
 /* Processors whose packets a fence waits for: a power of two. */
@@ -68,6 +70,25 @@ enum qw_order {
 	QW_ORDER_CLOCK = 6,
 };
 
+/* What the host of a Paxos role wants done under the lock. Then registers and slot are those of
+ * this moment. */
+enum qw_box_order {
+	/* The registers become the box's. */
+	QW_BOX_ORDER_SWITCH_ON = 1,
+	/* The box is switched off. */
+	QW_BOX_ORDER_OFF = 2,
+	/* The number becomes the configuration. */
+	QW_BOX_ORDER_CONFIGURE = 3,
+	/* Everything up to the number is forgotten. */
+	QW_BOX_ORDER_TRIM = 4,
+	/* The step is taken for the packet; the number is its instance. */
+	QW_BOX_ORDER_STEP = 5,
+	/* Nothing: it is about the instance of this number. */
+	QW_BOX_ORDER_LOOK = 6,
+	/* The slot and the value become those of its instance, the number. */
+	QW_BOX_ORDER_PUT_BACK = 7,
+};
+
 /* What the host is told. */
 enum qw_event_kind {
 	/* Something happened since the host last looked. */
@@ -112,14 +133,18 @@ struct qw_config {
 	__u32 secret[2];
 	/* 1: groups have the kernel's lock, not our own; see maps.h. */
 	__u32 kernels_lock;
+	/* 0: the groups are replicas'. Else each is a box of a Paxos role with so many
+	 * instances, a power of two. */
+	__u32 window;
 };
-_Static_assert(sizeof(struct qw_config) == 28, "qw_config has 28 bytes");
+_Static_assert(sizeof(struct qw_config) == 32, "qw_config has 32 bytes");
 _Static_assert(__builtin_offsetof(struct qw_config, ring_slots) == 0, "ring_slots is at 0");
 _Static_assert(__builtin_offsetof(struct qw_config, groups) == 4, "groups is at 4");
 _Static_assert(__builtin_offsetof(struct qw_config, vlan) == 8, "vlan is at 8");
 _Static_assert(__builtin_offsetof(struct qw_config, multicast) == 12, "multicast is at 12");
 _Static_assert(__builtin_offsetof(struct qw_config, secret) == 16, "secret is at 16");
 _Static_assert(__builtin_offsetof(struct qw_config, kernels_lock) == 24, "kernels_lock is at 24");
+_Static_assert(__builtin_offsetof(struct qw_config, window) == 28, "window is at 28");
 
 /* Where a group's plane is. Its host writes it while packets come: the port last, and first when
  * the plane goes. */
@@ -271,6 +296,64 @@ _Static_assert(__builtin_offsetof(struct qw_control, registers) == 24, "register
 _Static_assert(__builtin_offsetof(struct qw_control, in) == 224, "in is at 224");
 _Static_assert(__builtin_offsetof(struct qw_control, out) == 800, "out is at 800");
 
+/* A box of a Paxos role. Programs write what stands before `destinations`. */
+struct qw_box {
+	/* Odd while a step changes the registers. */
+	__u64 version;
+	/* The role's registers. */
+	struct qw_paxos_registers registers;
+	/* It fans out to so many of the first peers. */
+	__u64 destinations;
+	/* Zero: cache lines of its own. */
+	__u64 reserved[4];
+};
+_Static_assert(sizeof(struct qw_box) == 128, "qw_box has 128 bytes");
+_Static_assert(__builtin_offsetof(struct qw_box, version) == 0, "version is at 0");
+_Static_assert(__builtin_offsetof(struct qw_box, registers) == 8, "registers is at 8");
+_Static_assert(__builtin_offsetof(struct qw_box, destinations) == 88, "destinations is at 88");
+_Static_assert(__builtin_offsetof(struct qw_box, reserved) == 96, "reserved is at 96");
+
+/* What a box knows of an instance. All of it changes under the lock. */
+struct qw_instance {
+	/* As the step leaves it. */
+	struct qw_paxos_slot slot;
+	/* What was voted for. */
+	__u8 value[QW_PAYLOAD_BYTES_MAX];
+};
+_Static_assert(sizeof(struct qw_instance) == 1432, "qw_instance has 1432 bytes");
+_Static_assert(__builtin_offsetof(struct qw_instance, slot) == 0, "slot is at 0");
+_Static_assert(__builtin_offsetof(struct qw_instance, value) == 56, "value is at 56");
+
+/* A box's host writes it, runs qw_box_order, and reads what it has become. */
+struct qw_box_control {
+	/* What is to be done (`box_order`). */
+	__u32 order;
+	/* TRIM: whether that was so. */
+	__u32 done;
+	/* What the order is about; if that is an instance, `slot` and `value` are what is known
+	 * of it then. */
+	__u64 number;
+	/* SWITCH_ON: they become the box's. What they are then. */
+	struct qw_paxos_registers registers;
+	/* STEP: of the packet. */
+	struct qw_header header;
+	/* STEP: what it says. */
+	struct qw_outcome outcome;
+	/* PUT_BACK: it becomes the instance's. */
+	struct qw_paxos_slot slot;
+	/* STEP: the packet's payload. PUT_BACK: what was voted for. */
+	__u8 value[QW_PAYLOAD_BYTES_MAX];
+};
+_Static_assert(sizeof(struct qw_box_control) == 1696, "qw_box_control has 1696 bytes");
+_Static_assert(__builtin_offsetof(struct qw_box_control, order) == 0, "order is at 0");
+_Static_assert(__builtin_offsetof(struct qw_box_control, done) == 4, "done is at 4");
+_Static_assert(__builtin_offsetof(struct qw_box_control, number) == 8, "number is at 8");
+_Static_assert(__builtin_offsetof(struct qw_box_control, registers) == 16, "registers is at 16");
+_Static_assert(__builtin_offsetof(struct qw_box_control, header) == 96, "header is at 96");
+_Static_assert(__builtin_offsetof(struct qw_box_control, outcome) == 168, "outcome is at 168");
+_Static_assert(__builtin_offsetof(struct qw_box_control, slot) == 264, "slot is at 264");
+_Static_assert(__builtin_offsetof(struct qw_box_control, value) == 320, "value is at 320");
+
 /* A group's keys. There are two places for each group: the host writes the one that is not in
  * use, then says that it is. */
 struct qw_keys_at {
@@ -370,7 +453,10 @@ enum qw_count {
 	QW_COUNT_ENTRIES_RESENT,
 	/* Gaps that were not asked for, since they just had been. */
 	QW_COUNT_GAPS_NOT_ASKED,
-	/* Requests that the data plane's program left to the server. */
+	/* Values that a coordinator's box gave an instance. */
+	QW_COUNT_INSTANCES_ASSIGNED,
+	/* Packets that the data plane's program left to the server: requests of clients, and
+	 * what is not a Paxos role's common case. */
 	QW_COUNT_PASSED_UP,
 	/* Packets that the kernel did not send because it knew no Ethernet address; the server
 	 * sends entries among them. */

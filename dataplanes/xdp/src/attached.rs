@@ -1,8 +1,8 @@
 //! Where a plane's program is attached: for a later process that has to know that an earlier one's is gone.
 //! The kernel takes a program off its interface when it closes what a process held, which may be a little
 //! after the process ended.
-pub use crate::kernel_registers::wait_for_all_programs;
 use crate::links::Links;
+pub use crate::orders::wait_for_all_programs;
 use crate::refused::remedy;
 pub use quorumwire_plane_door::{Note, ProgramAt};
 use std::io;

@@ -6,11 +6,12 @@ use crate::load::{
     Attachment, Sizes, VLAN_MAX, XdpCopies, XdpLock, XdpMode, let_pass, stop_passing,
 };
 use crate::refused::{Blames, Refused, capabilities_needed};
-use crate::{COUNTERS, XdpPlane, take_complaints};
+use crate::{COUNTERS, KernelBox, XdpPlane, take_complaints};
 use quorumwire_fastpath::{Options, endpoint_at, window_max};
 use quorumwire_plane_door::{
-    Demand, KindOptions, NotAllowed, NotOpened, OpenPlane, OpenPlanes, OptionKind, OtherEnd,
-    PlaneKind, PlaneOption, PlaneSetup, Remains, Unset, Values, address_at,
+    BoxKind, Demand, KindOptions, NotAllowed, NotOpened, OpenBox, OpenPlane, OpenPlanes,
+    OptionKind, OtherEnd, PlaneKind, PlaneOption, PlaneSetup, Remains, Unset, Values, address_at,
+    noted_nowhere,
 };
 use std::net::UdpSocket;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -43,6 +44,10 @@ pub static KIND: PlaneKind = PlaneKind {
                      containers whose replicas have that plane. Needs root, or CAP_BPF and CAP_NET_ADMIN.",
         make_ready: let_pass,
         undo: stop_passing,
+    }),
+    boxes: Some(BoxKind {
+        options: &[INTERFACE, MODE, COPIES, VLAN],
+        open: open_box,
     }),
 };
 
@@ -137,7 +142,7 @@ fn check(kind_options: &KindOptions<'_>) -> Result<(), NotAllowed> {
     let is_by_name = kind_options.demand == Demand::Yes;
     if is_by_name && kind_options.listen.ip().is_unspecified() {
         return refuse(
-            "listen-plane",
+            kind_options.listen_option,
             "the address of one network interface, such as 10.0.0.1:7401: the plane xdp runs in its driver",
         );
     }
@@ -187,10 +192,27 @@ fn open(kind_options: &KindOptions<'_>, setup: PlaneSetup) -> Result<OpenPlanes,
     })
 }
 
+fn open_box(kind_options: &KindOptions<'_>, window: u32) -> Result<OpenBox, NotOpened> {
+    let interface = kind_options.values.text(INTERFACE);
+    let how = attachment(kind_options.values);
+    // What an earlier process had left here would say nothing that counts: its life is over, or its round.
+    let note = noted_nowhere();
+    let opened = KernelBox::attach(kind_options.listen, interface, window, how, &*note);
+    let store = opened.map_err(|refused| NotOpened {
+        option: blamed(kind_options, refused.blames),
+        text: refused.text,
+    })?;
+    Ok(OpenBox {
+        runs: Some(store.described().to_owned()),
+        store: Box::new(store),
+    })
+}
+
 fn open_all(kind_options: &KindOptions<'_>, setup: PlaneSetup) -> Result<OpenPlanes, Refused> {
     let sizes = Sizes {
         groups: u32::try_from(setup.groups.len()).unwrap_or(u32::MAX),
         ring_slots: setup.ring_slots,
+        window: 0,
     };
     let groups = setup.numbered();
     let (interface, how) = (
@@ -239,7 +261,7 @@ fn steered(
 fn blamed(kind_options: &KindOptions<'_>, blames: Blames) -> String {
     let option = match blames {
         Blames::Interface => INTERFACE,
-        Blames::Address => "listen-plane",
+        Blames::Address => kind_options.listen_option,
         Blames::Queue => QUEUE,
         Blames::Mode => MODE,
         Blames::Copies => COPIES,
@@ -249,7 +271,7 @@ fn blamed(kind_options: &KindOptions<'_>, blames: Blames) -> String {
     match kind_options.values.text(option) {
         Some(given) => format!("{option}: {given}"),
         None if blames == Blames::Interface || blames == Blames::Address => {
-            format!("listen-plane: {}", kind_options.listen)
+            format!("{}: {}", kind_options.listen_option, kind_options.listen)
         }
         None => option.to_owned(),
     }
@@ -271,6 +293,7 @@ mod tests {
         KindOptions {
             demand,
             listen,
+            listen_option: "listen-plane",
             values,
         }
     }

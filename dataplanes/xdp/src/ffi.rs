@@ -2,14 +2,16 @@
 //! crate with unsafe code.
 #![allow(unsafe_code)]
 use crate::links::{ETHTOOL_GFLAGS, FLAGS_BYTES};
-use crate::shared::{Config, ControlHead, Endpoint, Event, KeysAt, SlotHead, Trial, TrialHead};
+use crate::shared::{
+    BoxControlHead, Config, ControlHead, Endpoint, Event, KeysAt, SlotHead, Trial, TrialHead,
+};
 use crate::steer::{
     CHANNELS_BYTES, ETHTOOL_GCHANNELS, ETHTOOL_GRXCLSRLALL, ETHTOOL_GRXCLSRLCNT,
     ETHTOOL_GRXCLSRULE, ETHTOOL_SRXCLSRLDEL, ETHTOOL_SRXCLSRLINS, RULES_BYTES, RULES_COUNT,
     RULES_PLACES, number,
 };
 use quorumwire_fastpath::Outcome;
-use quorumwire_wire::packet::{Header, Registers};
+use quorumwire_wire::packet::{Header, PaxosRegisters, Registers};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -24,6 +26,8 @@ pub unsafe trait Plain: Copy {}
 // SAFETY: `repr(C)` structures of integers.
 unsafe impl Plain for Config {}
 // SAFETY: as above.
+unsafe impl Plain for BoxControlHead {}
+// SAFETY: as above.
 unsafe impl Plain for ControlHead {}
 // SAFETY: as above.
 unsafe impl Plain for Endpoint {}
@@ -35,6 +39,8 @@ unsafe impl Plain for Header {}
 unsafe impl Plain for KeysAt {}
 // SAFETY: as above.
 unsafe impl Plain for Outcome {}
+// SAFETY: as above.
+unsafe impl Plain for PaxosRegisters {}
 // SAFETY: as above.
 unsafe impl Plain for Registers {}
 // SAFETY: as above.

@@ -89,7 +89,11 @@ impl XdpInterface {
         let wanted = InterfaceChoice::new(address, name, how.vlan);
         let links = Links::new()?;
         let found = wanted.find_usable(&links.all()?, &links)?;
-        let sizes = Sizes { groups, ring_slots };
+        let sizes = Sizes {
+            groups,
+            ring_slots,
+            window: 0,
+        };
         let shared = Arc::new(Shared::new(name, sizes, how, noted_nowhere()));
         let programs = shared.programs_at(&found, wanted.blames())?;
         Ok(Self {

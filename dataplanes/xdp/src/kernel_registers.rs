@@ -1,52 +1,33 @@
 //! Registers and ring in the kernel's maps. The host never changes registers itself: it has a program do so,
 //! under the lock that packets' steps take.
-use crate::ffi::{MapMemory, full_barrier, run, wait_for_programs};
+use crate::ffi::{MapMemory, full_barrier};
 use crate::mutants::mutant;
+use crate::orders::{Fence, give, read_whole};
 use crate::shared::{
-    CONTROL_IN_AT, CONTROL_OUT_AT, CPUS_MAX, ControlHead, Endpoint, GROUP_AWAITED_ROUND_AT,
-    GROUP_BROKEN_AT, GROUP_BYTES, GROUP_IDLES_AT, GROUP_REGISTERS_AT, GROUP_SEEN_INDEX_AT,
-    GROUP_VERSION_AT, GROUP_WOKEN_AT, IN_STEP_BYTES, IN_STEP_COPIES_DONE_AT,
-    IN_STEP_COPIES_ORDERED_AT, Order, REQUESTER_MEMCACHED, REQUESTER_NONE, REQUESTER_PACKET,
-    SLOT_BYTES, SUBMIT_MAX, SlotHead,
+    CONTROL_IN_AT, CONTROL_OUT_AT, ControlHead, Endpoint, GROUP_AWAITED_ROUND_AT, GROUP_BROKEN_AT,
+    GROUP_BYTES, GROUP_IDLES_AT, GROUP_REGISTERS_AT, GROUP_SEEN_INDEX_AT, GROUP_VERSION_AT,
+    GROUP_WOKEN_AT, Order, REQUESTER_MEMCACHED, REQUESTER_NONE, REQUESTER_PACKET, SLOT_BYTES,
+    SUBMIT_MAX, SlotHead,
 };
 use quorumwire_fastpath::{EntryHead, Outcome, RegisterStore, ReplyAddress};
 use quorumwire_interfaces::PlaneError;
 use quorumwire_wire::packet::{FLAG_BLIND, Header, Registers};
-use std::borrow::Cow;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A fence waits for packets' steps that are under way for this long by looking; then for the kernel's grace
-/// period.
-const FENCE_LOOKS_FOR: Duration = Duration::from_millis(1);
-/// Where the kernel cannot be asked for that, a fence waits for this long. No packet's step takes so long;
-/// but should a virtual machine's processor stand still for longer in the middle of one, behind its lock,
-/// what leaves when it goes on is in the registers all the same.
-const FENCE_WITHOUT_GRACE: Duration = Duration::from_millis(500);
-/// Registers are read again, and orders given again, for this long because a step is changing the group. A
-/// step takes less than a microsecond, but a virtual machine's processor may stand still in the middle of
-/// one.
-const BUSY_FOR: Duration = Duration::from_secs(10);
 /// Entries are read one behind the other, from memory that another processor wrote: so many are fetched
 /// ahead, and so many bytes of each, which are the head and a short command.
 const FETCH_AHEAD: u64 = 4;
 /// See [`FETCH_AHEAD`].
 const FETCH_BYTES: usize = 192;
-/// Looks without giving the processor to others.
-const LOOKS_AT_ONCE: u32 = 1000;
-const FAILED: PlaneError =
-    PlaneError::Failed(Cow::Borrowed("the kernel did not run the plane's program"));
-const HELD: PlaneError = PlaneError::Failed(Cow::Borrowed(
-    "another processor holds the group and does not let go",
-));
 
 /// What they are made of: what is one group's of the maps.
 pub struct Parts {
     pub groups: MapMemory,
     pub ring: MapMemory,
     pub control: MapMemory,
-    pub in_step: MapMemory,
+    pub fence: Fence,
     /// Carries out an [`Order`].
     pub order: OwnedFd,
     /// Submits commands.
@@ -61,10 +42,6 @@ pub struct KernelRegisters {
     /// As last read.
     registers: Registers,
     filled: u64,
-    /// Fences that had to wait for the grace period.
-    slow_fences: u64,
-    /// Copies that were ordered and never made, by processor.
-    copies_lost: Vec<u64>,
 }
 
 impl KernelRegisters {
@@ -75,8 +52,6 @@ impl KernelRegisters {
             ring_slots,
             registers: Registers::default(),
             filled: 0,
-            slow_fences: 0,
-            copies_lost: Vec::new(),
         };
         new.refresh();
         new
@@ -98,30 +73,10 @@ impl KernelRegisters {
 
     /// The registers of this moment.
     pub fn look(&self) -> Registers {
-        let version = self.parts.groups.number(GROUP_VERSION_AT);
-        let mut looks = 0;
-        let mut begun = None;
-        loop {
-            let before = version.load(Ordering::Acquire);
-            if before.is_multiple_of(2) {
-                let registers = self.parts.groups.read(GROUP_REGISTERS_AT);
-                std::sync::atomic::fence(Ordering::Acquire);
-                if mutant("xdp-registers-whole") || version.load(Ordering::Relaxed) == before {
-                    return registers;
-                }
-            }
-            looks += 1;
-            if looks < LOOKS_AT_ONCE {
-                std::hint::spin_loop();
-                continue;
-            }
-            let waited = begun.get_or_insert_with(Instant::now).elapsed();
-            assert!(
-                waited < BUSY_FOR,
-                "the registers are being changed without end"
-            );
-            std::thread::yield_now();
-        }
+        let groups = &self.parts.groups;
+        read_whole(groups.number(GROUP_VERSION_AT), || {
+            groups.read(GROUP_REGISTERS_AT)
+        })
     }
 
     /// The host looks at what happened from now on: what happens later and needs it wakes it again. If it
@@ -157,7 +112,7 @@ impl KernelRegisters {
 
     /// Fences that had to wait for the kernel's grace period.
     pub fn slow_fences(&self) -> u64 {
-        self.slow_fences
+        self.parts.fence.slow_fences()
     }
 
     /// As if there had never been a log. Nobody may be using them.
@@ -172,13 +127,7 @@ impl KernelRegisters {
 
     /// Copies done and copies ordered, over all processors.
     pub fn copies(&self) -> (u64, u64) {
-        let sum = |offset| {
-            let number = |cpu| self.parts.in_step.number(cpu * IN_STEP_BYTES + offset);
-            let each = (0..CPUS_MAX).map(|cpu| number(cpu).load(Ordering::Acquire));
-            each.sum()
-        };
-        // In this order, so that what is done was ordered.
-        (sum(IN_STEP_COPIES_DONE_AT), sum(IN_STEP_COPIES_ORDERED_AT))
+        self.parts.fence.copies()
     }
 
     /// The entry's head, if its slot holds it.
@@ -232,56 +181,6 @@ impl KernelRegisters {
     fn done(&self) -> u32 {
         self.parts.control.read::<ControlHead>(0).done
     }
-
-    /// Waits until no packet's step is under way that began before now, and no copy of one that it ordered.
-    fn wait_for_steps(&mut self) {
-        full_barrier();
-        let begun = Instant::now();
-        for cpu in 0..CPUS_MAX {
-            while !self.is_quiet(cpu) {
-                if begun.elapsed() > FENCE_LOOKS_FOR {
-                    self.slow_fences += 1;
-                    return self.wait_for_grace_period();
-                }
-                std::hint::spin_loop();
-            }
-        }
-    }
-
-    /// Whether a processor was at rest. What is under way now and began after the plane was stopped moves
-    /// nothing, but is waited for, too: nobody can tell it apart.
-    fn is_quiet(&self, cpu: usize) -> bool {
-        let at = cpu * IN_STEP_BYTES;
-        let number = |offset| self.parts.in_step.number(at + offset);
-        let copies_lost = self.copies_lost.get(cpu).copied().unwrap_or(0);
-        let rests = mutant("xdp-steps-over") || number(0).load(Ordering::Acquire) == 0;
-        rests
-            && number(IN_STEP_COPIES_DONE_AT).load(Ordering::Acquire) + copies_lost
-                >= number(IN_STEP_COPIES_ORDERED_AT).load(Ordering::Acquire)
-    }
-
-    /// The kernel's way, some milliseconds. Copies that are not done after it were lost: the kernel had no
-    /// memory for them.
-    fn wait_for_grace_period(&mut self) {
-        wait_for_all_programs();
-        self.forget_copies();
-    }
-
-    /// Waits no more for copies that are not done by now.
-    fn forget_copies(&mut self) {
-        self.copies_lost = (0..CPUS_MAX)
-            .map(|cpu| {
-                let at = cpu * IN_STEP_BYTES;
-                let number = |offset| {
-                    self.parts
-                        .in_step
-                        .number(at + offset)
-                        .load(Ordering::Acquire)
-                };
-                number(IN_STEP_COPIES_ORDERED_AT).saturating_sub(number(IN_STEP_COPIES_DONE_AT))
-            })
-            .collect();
-    }
 }
 
 impl RegisterStore for KernelRegisters {
@@ -308,7 +207,7 @@ impl RegisterStore for KernelRegisters {
             index.store(0, Ordering::Relaxed);
         }
         // Copies that an earlier fence did not wait for to the end may have been done since.
-        self.forget_copies();
+        self.parts.fence.forget_copies();
         // Filled up to here, as soon as the registers say so.
         let filled = std::mem::replace(&mut self.filled, registers.last_index);
         self.obey(Order::Engage, 0, *registers)
@@ -319,7 +218,7 @@ impl RegisterStore for KernelRegisters {
         // A plane that cannot be stopped could acknowledge what this replica no longer counts.
         let stopped = self.obey(Order::Off, 0, Registers::default());
         assert!(stopped.is_ok(), "the kernel did not stop the plane");
-        self.wait_for_steps();
+        self.parts.fence.wait_for_steps();
         self.refresh();
         // An entry that was given its index, and maybe acknowledged by others' counting, must be there.
         let (filled, last) = (self.filled, self.registers.last_index);
@@ -428,32 +327,6 @@ impl RegisterStore for KernelRegisters {
         let payload_at = self.slot_at(index) + size_of::<SlotHead>();
         let bytes = usize::from(head.payload_bytes);
         Some((stored, self.parts.ring.slice(payload_at, bytes)))
-    }
-}
-
-/// Waits until every program that runs now has ended, some milliseconds.
-pub fn wait_for_all_programs() {
-    // The kernel cannot be asked where processors run without a timer: time must do there.
-    if wait_for_programs().is_err() {
-        std::thread::sleep(FENCE_WITHOUT_GRACE);
-    }
-}
-
-/// What the host's programs return: they have done what they were told.
-const DONE: u32 = 2;
-/// They have done nothing, because another processor held the group.
-const BUSY: u32 = 1;
-
-/// Has a program carry out what stands in the control map.
-fn give(program: &OwnedFd, group_slot: u32) -> Result<(), PlaneError> {
-    let begun = Instant::now();
-    loop {
-        match run(program.as_fd(), group_slot) {
-            Ok(DONE) => return Ok(()),
-            Ok(BUSY) if begun.elapsed() < BUSY_FOR => std::thread::yield_now(),
-            Ok(BUSY) => return Err(HELD),
-            Ok(_) | Err(_) => return Err(FAILED),
-        }
     }
 }
 

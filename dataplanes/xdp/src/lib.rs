@@ -10,11 +10,13 @@ mod endpoint;
 mod ffi;
 mod groups;
 mod interface;
+mod kernel_box;
 mod kernel_registers;
 mod links;
 mod load;
 mod mutants;
 mod neighbours;
+mod orders;
 mod recent;
 mod refused;
 // Programs use all of it, the host what it needs.
@@ -33,6 +35,7 @@ pub use door::KIND;
 use groups::Shared;
 pub use groups::XdpInterface;
 use interface::{InterfaceChoice, PlaneInterfaces, State, Watch};
+pub use kernel_box::KernelBox;
 use kernel_registers::KernelRegisters;
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use load::Sizes;
@@ -41,7 +44,7 @@ use mutants::mutant;
 use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
 pub use quorumwire_fastpath::Options;
 use quorumwire_fastpath::{
-    Counters, Engine, Keys, Outbox as _, RECENT_TEXT_BYTES_MAX, ReasonCounters, RegisterStore,
+    Counters, Engine, Outbox as _, RECENT_TEXT_BYTES_MAX, ReasonCounters, RegisterStore,
     address_of, address_of_peer, shown,
 };
 use quorumwire_interfaces::{
@@ -55,7 +58,7 @@ pub use refused::{Blames, Refused, capabilities_needed};
 use rustix::event::epoll;
 use shared::{
     COUNT_EVENTS_LOST, COUNTERS_OF_PROGRAMS, COUNTS, EVENT_KIND_ANSWER, EVENT_KIND_ANSWER_REST,
-    EVENT_KIND_BEHIND, EVENT_KIND_RESEND, Event, KeysAt,
+    EVENT_KIND_BEHIND, EVENT_KIND_RESEND, Event,
 };
 use slot::Slot;
 use std::collections::BTreeMap;
@@ -135,6 +138,7 @@ impl XdpPlane {
         let sizes = Sizes {
             groups: 1,
             ring_slots: options.ring_slots,
+            window: 0,
         };
         let shared = Shared::new(interface, sizes, how, note);
         Self::on(&Arc::new(shared), address, options)
@@ -484,12 +488,7 @@ impl DataPlane for XdpPlane {
     }
 
     fn set_keys(&mut self, keys: &PlaneKeys) {
-        let at = KeysAt {
-            keys: Keys::from(keys),
-            sign_cluster: keys.cluster.epoch % 2,
-            sign_clients: keys.clients.epoch % 2,
-        };
-        if self.slot.set_keys(&at).is_err() {
+        if self.slot.set_keys(keys).is_err() {
             self.failed = Some("the kernel did not take the keys");
         }
         self.engine.set_keys(keys);

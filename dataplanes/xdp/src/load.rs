@@ -110,6 +110,8 @@ pub struct Sizes {
     pub groups: u32,
     /// Of each group.
     pub ring_slots: u32,
+    /// 0: the groups are replicas'. Else each is a box of a Paxos role with so many instances.
+    pub window: u32,
 }
 
 /// Programs in the kernel at one interface, which several groups share; attached as long as this lives: no
@@ -296,6 +298,7 @@ impl Programs {
             multicast: how.multicast.map_or([0; 4], |ip| ip.octets()),
             secret: [secret()?, secret()?],
             kernels_lock: how.lock.is_kernels().into(),
+            window: sizes.window,
         };
         let open = || {
             let mut open = ObjectBuilder::default()
@@ -400,7 +403,10 @@ pub fn configure(open: &mut OpenObject, config: &Config) -> io::Result<()> {
         } else if name == "ring" {
             map.set_max_entries(config.ring_slots.saturating_mul(config.groups))
                 .map_err(failed("the ring cannot be as large as asked"))?;
-        } else if name == "recent" {
+        } else if name == "instances" {
+            map.set_max_entries(config.window.saturating_mul(config.groups).max(1))
+                .map_err(failed("there is no room for so many instances"))?;
+        } else if name == "recent" && config.window == 0 {
             let places = u32::try_from(RECENT_PLACES).expect("some thousands");
             map.set_max_entries(places * config.groups)
                 .map_err(failed("the table of answers cannot be as large as asked"))?;

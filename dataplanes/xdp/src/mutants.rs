@@ -12,7 +12,7 @@ pub const fn mutant(_name: &'static str) -> bool {
 
 /// Names, in the order of the numbers, from 1 on.
 #[cfg(feature = "mutants")]
-const NAMES: [&str; 33] = [
+const NAMES: [&str; 34] = [
     "xdp-tag",
     "xdp-checksum",
     "xdp-address",
@@ -46,6 +46,7 @@ const NAMES: [&str; 33] = [
     "xdp-secret",
     "xdp-sets-still",
     "xdp-broken",
+    "xdp-held",
 ];
 
 /// The check that programs loaded now leave out.

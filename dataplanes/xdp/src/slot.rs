@@ -3,19 +3,23 @@
 use crate::clock::KernelsClock;
 use crate::ffi::{MapMemory, bytes_of, full_barrier, value_of};
 use crate::interface::PlaneInterfaces;
-use crate::kernel_registers::{KernelRegisters, Parts, wait_for_all_programs};
+use crate::kernel_box::BoxParts;
+use crate::kernel_registers::{KernelRegisters, Parts};
 use crate::load::{Programs, failed};
 use crate::neighbours::Neighbours;
+use crate::orders::{Fence, wait_for_all_programs};
 use crate::recent::Recent;
 use crate::refused::{Blames, Refused};
 use crate::shared::{
-    CONTROL_BYTES, COUNTS, COUNTS_OF_INTERFACE, CPUS_MAX, ENDPOINT_PORT_AT, EVENTS_BYTES, Endpoint,
-    GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES, KeysAt, LEAVE_BYTES, LEAVE_PORT_AT, NO_GROUP,
-    OWN_AT_AT, OWN_BYTES, OWN_QUEUE_AT, PEERS_STRIDE, QUEUE_ANY, SLOT_BYTES,
+    BOX_BYTES, BOX_CONTROL_BYTES, CONTROL_BYTES, COUNTS, COUNTS_OF_INTERFACE, CPUS_MAX,
+    ENDPOINT_PORT_AT, EVENTS_BYTES, Endpoint, GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES,
+    INSTANCE_BYTES, KeysAt, LEAVE_BYTES, LEAVE_PORT_AT, NO_GROUP, OWN_AT_AT, OWN_BYTES,
+    OWN_QUEUE_AT, PEERS_STRIDE, QUEUE_ANY, SLOT_BYTES,
 };
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
-use quorumwire_fastpath::RECENT_PLACES;
 use quorumwire_fastpath::shared::RECENT_BYTES;
+use quorumwire_fastpath::{Keys, RECENT_PLACES};
+use quorumwire_interfaces::PlaneKeys;
 use quorumwire_wire::packet::PacketReason;
 use std::io;
 use std::net::SocketAddr;
@@ -199,11 +203,34 @@ impl Slot {
             groups: mapped("groups", GROUP_BYTES)?,
             ring: mapped("ring", ring_slots as usize * SLOT_BYTES)?,
             control: mapped("control", CONTROL_BYTES)?,
-            in_step: mapped("in_step", CPUS_MAX * IN_STEP_BYTES)?,
+            fence: self.fence()?,
             order: self.programs.program("qw_order")?,
             submit: self.programs.program("qw_submit_orders")?,
         };
         Ok(KernelRegisters::new(parts, self.number, ring_slots))
+    }
+
+    fn fence(&self) -> io::Result<Fence> {
+        const BYTES: usize = CPUS_MAX * IN_STEP_BYTES;
+        let from = self.number as usize * BYTES;
+        Ok(Fence::new(self.programs.mapped("in_step", from, BYTES)?))
+    }
+
+    /// Where a Paxos role's step runs, if the programs were loaded for those.
+    pub fn box_parts(&self) -> io::Result<BoxParts> {
+        let window = self.programs.sizes.window as usize;
+        let mapped = |name: &str, bytes: usize| {
+            self.programs
+                .mapped(name, self.number as usize * bytes, bytes)
+        };
+        Ok(BoxParts {
+            boxes: mapped("boxes", BOX_BYTES)?,
+            instances: mapped("instances", window * INSTANCE_BYTES)?,
+            control: mapped("box_control", BOX_CONTROL_BYTES)?,
+            fence: self.fence()?,
+            order: self.programs.program("qw_order_box")?,
+            group_slot: self.number,
+        })
     }
 
     /// What the group's memcached clients get from the program.
@@ -235,7 +262,12 @@ impl Slot {
     }
 
     /// From now on packets of the group are checked and signed with these.
-    pub fn set_keys(&self, keys: &KeysAt) -> io::Result<()> {
+    pub fn set_keys(&self, keys: &PlaneKeys) -> io::Result<()> {
+        let at = KeysAt {
+            keys: Keys::from(keys),
+            sign_cluster: keys.cluster.epoch % 2,
+            sign_clients: keys.clients.epoch % 2,
+        };
         let refused = || failed("the kernel did not take the keys");
         let slot = self.number.to_ne_bytes();
         let found = self.keys_used.lookup(&slot, MapFlags::ANY);
@@ -243,7 +275,7 @@ impl Slot {
         let next = 1 - used.first().copied().unwrap_or(0) % 2;
         let place = 2 * self.number + u32::from(next);
         self.keys
-            .update(&place.to_ne_bytes(), bytes_of(keys), MapFlags::ANY)
+            .update(&place.to_ne_bytes(), bytes_of(&at), MapFlags::ANY)
             .map_err(refused())?;
         self.keys_used
             .update(&slot, &u32::from(next).to_ne_bytes(), MapFlags::ANY)

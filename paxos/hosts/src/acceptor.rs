@@ -142,6 +142,11 @@ impl AcceptorHost {
         &self.place.engine
     }
 
+    /// Has its box look after its surroundings. What people should know, each thing once.
+    pub fn look_around(&mut self) -> Option<String> {
+        self.place.engine.look_around()
+    }
+
     /// Its software.
     #[must_use]
     pub fn software(&self) -> &Acceptor {
@@ -163,7 +168,7 @@ impl AcceptorHost {
             driver.happened(Happened::TwoValues(handed.header));
         }
         let mut orders = Orders::new();
-        let registers = *self.place.engine.registers();
+        let registers = self.place.engine.registers();
         let (header, payload) = (&handed.header, &handed.payload);
         let noted = self
             .software

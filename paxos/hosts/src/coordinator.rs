@@ -27,6 +27,11 @@ impl CoordinatorHost {
         &self.place.engine
     }
 
+    /// Has its box look after its surroundings. What people should know, each thing once.
+    pub fn look_around(&mut self) -> Option<String> {
+        self.place.engine.look_around()
+    }
+
     /// Its software.
     #[must_use]
     pub fn software(&self) -> &Coordinator {
@@ -54,7 +59,7 @@ impl CoordinatorHost {
     /// Time has passed.
     pub fn tick(&mut self, now: Since, driver: &mut dyn Driver) {
         let mut orders = Orders::new();
-        let registers = *self.place.engine.registers();
+        let registers = self.place.engine.registers();
         let turn = self.software.tick(now, &registers, &mut orders);
         self.turned(turn, orders, None, driver);
     }

@@ -1,6 +1,6 @@
 //! What all hosts have: a box, addresses, and orders to be carried out.
 use crate::{Driver, Happened};
-use quorumwire_fastpath::{PaxosEngine, PaxosEvent, PaxosOptions};
+use quorumwire_fastpath::{PaxosEngine, PaxosEvent, PaxosMemory, PaxosOptions, PaxosStore};
 use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_paxos::{Deployment, Order, Orders, To};
 use quorumwire_wire::PaxosRecord;
@@ -35,7 +35,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A box that is off, at its own address. It signs and checks with these keys.
+    /// A box in ordinary memory that is off, at its own address. It signs and checks with these keys.
     ///
     /// # Errors
     /// The deployment's window cannot be.
@@ -45,11 +45,28 @@ impl Place {
         own: SocketAddr,
         keys: &PlaneKeys,
     ) -> Result<Self, PlaneError> {
+        let memory = |window| -> Result<Box<dyn PaxosStore>, PlaneError> {
+            Ok(Box::new(PaxosMemory::new(window)))
+        };
+        Self::within(deployment, addresses, own, keys, memory)
+    }
+
+    /// One whose store, which is off, is made for a window.
+    ///
+    /// # Errors
+    /// The deployment's window cannot be, or there is no store.
+    pub fn within(
+        deployment: &Deployment,
+        addresses: Arc<Addresses>,
+        own: SocketAddr,
+        keys: &PlaneKeys,
+        store: impl FnOnce(u32) -> Result<Box<dyn PaxosStore>, PlaneError>,
+    ) -> Result<Self, PlaneError> {
         let options = PaxosOptions {
             group: deployment.group,
             window: deployment.window,
         };
-        let mut engine = PaxosEngine::new(options)?;
+        let mut engine = PaxosEngine::within(options, store)?;
         engine.set_keys(keys);
         Ok(Self {
             engine,

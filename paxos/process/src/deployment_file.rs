@@ -1,6 +1,7 @@
 //! A deployment's file: what all its hosts agree on. Every host has a copy.
 use hkdf::Hkdf;
 use quorumwire_client::planes::ClientKeys;
+use quorumwire_fastpath::PaxosStore;
 use quorumwire_interfaces::{PlaneError, PlaneKeyPair, PlaneKeys};
 use quorumwire_paxos::{Deployment, Impossible};
 use quorumwire_paxos_hosts::{Addresses, Place};
@@ -169,6 +170,21 @@ impl DeploymentFile {
         let keys = self.load_keys()?;
         let addresses = Arc::clone(&self.addresses);
         Place::new(&self.deployment, addresses, own, &keys).map_err(DeploymentError::Box)
+    }
+
+    /// The same; its step runs here.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn place_within(
+        &self,
+        own: SocketAddr,
+        store: Box<dyn PaxosStore>,
+    ) -> Result<Place, DeploymentError> {
+        let keys = self.load_keys()?;
+        let addresses = Arc::clone(&self.addresses);
+        let place = Place::within(&self.deployment, addresses, own, &keys, |_| Ok(store));
+        place.map_err(DeploymentError::Box)
     }
 
     /// The keys that its packets are signed with.

@@ -14,6 +14,6 @@ pub use member::{
 };
 pub use quorumwire_paxos::VALUE_BYTES_MAX;
 pub use switch::{
-    Durability, Lives, Role, STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, SwitchStatus,
-    make_folder, run,
+    BoxPlane, Durability, Lives, Role, STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions,
+    SwitchStatus, make_folder, run,
 };

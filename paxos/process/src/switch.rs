@@ -3,10 +3,11 @@
 use crate::deployment_file::{DeploymentError, DeploymentFile};
 use crate::station::Station;
 use quorumwire_datagrams::Datagrams;
-use quorumwire_fastpath::PaxosCounters;
+use quorumwire_fastpath::{PaxosCounters, PaxosEngine, PaxosMemory, PaxosStore};
 use quorumwire_interfaces::PlaneError;
 use quorumwire_paxos::CoordinatorOptions;
 use quorumwire_paxos_hosts::{AcceptorHost, AcceptorOptions, CoordinatorHost, Place, Since};
+use quorumwire_plane_door::{Demand, KindOptions, NotOpened, PlaneKind, Values};
 use quorumwire_storage::{FolderDisk, VoteLog, VotesError, VotesFolder, VotesOwner};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::{PaxosRegisters, PaxosRole};
@@ -44,6 +45,36 @@ pub enum Lives {
     ReplacesLost,
 }
 
+/// A kind of plane that has boxes, and what was given for its options.
+#[derive(Clone, Debug)]
+pub struct BoxPlane {
+    /// The kind.
+    pub kind: &'static PlaneKind,
+    /// Of its options those that boxes have.
+    pub values: Values,
+}
+
+impl BoxPlane {
+    /// A box of this kind that is off, where a switch listens.
+    fn open(&self, listen: SocketAddr, window: u32) -> Result<Box<dyn PaxosStore>, SwitchError> {
+        let kind = self.kind;
+        let Some(boxes) = &kind.boxes else {
+            return Ok(Box::new(PaxosMemory::new(window)));
+        };
+        let kind_options = KindOptions {
+            demand: Demand::Yes,
+            listen,
+            listen_option: "listen",
+            values: &self.values,
+        };
+        let opened = (boxes.open)(&kind_options, window).map_err(SwitchError::Plane)?;
+        if let Some(runs) = &opened.runs {
+            tracing::info!("the plane {} runs {runs}", kind.name);
+        }
+        Ok(opened.store)
+    }
+}
+
 /// How a switch is run.
 #[derive(Clone, Debug)]
 pub struct SwitchOptions {
@@ -61,6 +92,8 @@ pub struct SwitchOptions {
     pub durability: Durability,
     /// It looks for packets for so long before it sleeps.
     pub busy_poll: Duration,
+    /// Where its step runs; `None`: in this process.
+    pub plane: Option<BoxPlane>,
     /// Values up to this instance are lost to learners that have not checkpointed them. The operator says so
     /// to each switch.
     pub declare_lost: Option<u64>,
@@ -92,6 +125,12 @@ pub enum SwitchError {
     /// The disk failed: what was not durable was not said.
     #[error("{0}: writing votes: {1}; restart it when the disk works")]
     Disk(PathBuf, io::Error),
+    /// Its plane cannot run here.
+    #[error("{0}")]
+    Plane(NotOpened),
+    /// Its plane does not work any more.
+    #[error("the plane failed: {0}")]
+    PlaneFailed(String),
     /// A number that nobody can guess is not to be had.
     #[error("no random number: {0}")]
     Random(#[from] getrandom::Error),
@@ -110,7 +149,10 @@ impl SwitchError {
     /// Whether it was asked for something that makes no sense.
     #[must_use]
     pub fn is_of_options(&self) -> bool {
-        matches!(self, Self::Option { .. } | Self::Deployment(_))
+        matches!(
+            self,
+            Self::Option { .. } | Self::Deployment(_) | Self::Plane(_)
+        )
     }
 }
 
@@ -203,6 +245,9 @@ pub struct SwitchStatus {
 /// Where a switch says how it does, every [`STATUS_PAUSE`].
 pub type StatusCell = Mutex<SwitchStatus>;
 
+/// How often a box looks after its surroundings.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
+
 /// How often a switch says how it does.
 pub const STATUS_PAUSE: Duration = Duration::from_millis(50);
 
@@ -216,10 +261,16 @@ pub fn run(
     status: &StatusCell,
 ) -> Result<(), SwitchError> {
     let own = options.own_address()?;
-    let place = options.deployment.place(own)?;
     // Before a life is begun in vain.
     let listen = options.listen.unwrap_or(own);
     let wire = Datagrams::bind(listen).map_err(|error| SwitchError::Listen(listen, error))?;
+    let place = match &options.plane {
+        Some(plane) => {
+            let store = plane.open(listen, options.deployment.deployment.window)?;
+            options.deployment.place_within(own, store)?
+        }
+        None => options.deployment.place(own)?,
+    };
     let (host, log) = match options.role {
         Role::Coordinator => {
             let host = coordinator(options, place)?;
@@ -242,6 +293,7 @@ pub fn run(
         station: Station::new(wire, log, options.busy_poll),
         dir: options.dir.clone().unwrap_or_default(),
         next_status: Duration::ZERO,
+        next_look: Duration::ZERO,
         to_declare: None,
         status,
     };
@@ -326,11 +378,38 @@ enum Host {
     Acceptor(Box<AcceptorHost>),
 }
 
+impl Host {
+    fn engine(&self) -> &PaxosEngine {
+        match self {
+            Self::Coordinator(host) => host.engine(),
+            Self::Acceptor(host) => host.engine(),
+        }
+    }
+
+    fn look_around(&mut self) -> Option<String> {
+        match self {
+            Self::Coordinator(host) => host.look_around(),
+            Self::Acceptor(host) => host.look_around(),
+        }
+    }
+}
+
+fn in_words(fault: &PlaneError) -> String {
+    match fault {
+        PlaneError::Failed(text) => text.to_string(),
+        other @ (PlaneError::Full
+        | PlaneError::NotEngaged
+        | PlaneError::Engaged
+        | PlaneError::Refused(_)) => format!("{other:?}"),
+    }
+}
+
 struct Process<'a> {
     host: Host,
     station: Station,
     dir: PathBuf,
     next_status: Duration,
+    next_look: Duration,
     /// A coordinator: lost up to here, once it coordinates.
     to_declare: Option<u64>,
     status: &'a StatusCell,
@@ -399,6 +478,9 @@ impl Process<'_> {
                     Host::Acceptor(host) => host.receive(from, datagram, around),
                 });
             self.make_durable()?;
+            if let Some(fault) = self.host.engine().fault() {
+                return Err(SwitchError::PlaneFailed(in_words(fault)));
+            }
             self.station.wire.flush();
             self.station.wait(None).map_err(SwitchError::Wait)?;
         }
@@ -407,6 +489,12 @@ impl Process<'_> {
 
     fn tick(&mut self, now: Since) {
         self.declare_what_is_to_be();
+        if now >= self.next_look {
+            self.next_look = now + LOOK_PAUSE;
+            if let Some(news) = self.host.look_around() {
+                tracing::warn!("{news}");
+            }
+        }
         let driver = &mut self.station.driver();
         let (engine, last) = match &mut self.host {
             Host::Coordinator(host) => {
@@ -418,13 +506,13 @@ impl Process<'_> {
                 (host.engine(), host.software().last_checkpoint())
             }
         };
-        self.station.reporter.look(engine.counters(), last);
+        self.station.reporter.look(&engine.counters(), last);
         if now >= self.next_status {
             self.next_status = now + STATUS_PAUSE;
             let status = SwitchStatus {
                 is_on: engine.registers().role != PaxosRole::Off as u8,
-                registers: *engine.registers(),
-                counters: *engine.counters(),
+                registers: engine.registers(),
+                counters: engine.counters(),
                 last_checkpoint: last,
             };
             *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;

@@ -132,6 +132,7 @@ impl World {
             dir: Some(folder.path().join(format!("acceptor-{number}"))),
             durability,
             busy_poll: Duration::ZERO,
+            plane: None,
             declare_lost: None,
         };
         let start_acceptor = |number| {

@@ -388,7 +388,7 @@ impl World {
         let Some(engine) = self.engine(node) else {
             return;
         };
-        let counters = *engine.counters();
+        let counters = engine.counters();
         for (reason, name) in reasons {
             if counters.reason(*reason) > 0 {
                 self.seen.entry(name).or_insert(1);

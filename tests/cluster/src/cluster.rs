@@ -134,16 +134,7 @@ impl<'n> Cluster<'n> {
 
     /// The switch's ports deliver what a plane in the kernel sends only with a program of their own.
     pub(crate) fn let_planes_through(&self, ports: &[String]) -> Result<()> {
-        let arguments: Vec<String> = ["veth-pass".to_owned()]
-            .into_iter()
-            .chain(ports.iter().cloned())
-            .collect();
-        let switch = self.network.switch_namespace();
-        let scratch = self.scratch.path();
-        let done =
-            process::run_to_end(&switch, &self.binary, &arguments, scratch, COMMAND_DEADLINE)?;
-        ensure!(done.success, "veth-pass: {}", done.stderr);
-        Ok(())
+        process::let_planes_through(self.network, ports, &self.binary, self.scratch.path())
     }
 
     /// The network, to break it.

@@ -1,4 +1,5 @@
-//! A Paxos deployment of real processes on loopback: coordinators, acceptors, and members in the test.
+//! A Paxos deployment of real processes, on loopback or each on a machine of its own: coordinators, acceptors,
+//! and members in the test.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +13,8 @@ use quorumwire_paxos_process::{DeploymentFile, Member, MemberOptions, WINDOW_BYT
 
 use crate::binary::binary;
 use crate::disk::Scratch;
-use crate::network::NAME_PREFIX;
-use crate::process::Process;
+use crate::network::{Machine, NAME_PREFIX, Network};
+use crate::process::{Process, let_planes_through};
 
 const OWN_NAMESPACE: &str = "/proc/self/ns/net";
 /// Whatever is waited for comes within this time.
@@ -23,21 +24,61 @@ pub const COORDINATORS: usize = 2;
 /// Acceptors of a deployment.
 pub const ACCEPTORS: usize = 3;
 
+/// Where everybody listens who has a machine of its own.
+const PORT: u16 = 7500;
+
 /// A deployment. Its switches are killed when it is dropped.
-pub struct Deployment {
+pub struct Deployment<'n> {
     binary: PathBuf,
     scratch: Scratch,
     switches: BTreeMap<(&'static str, usize), Process>,
+    /// Machines: coordinators first, then acceptors, then learners.
+    network: Option<&'n Network>,
+    /// What all switches are told besides.
+    options: Vec<String>,
 }
 
-impl Deployment {
-    /// Makes its files.
+/// The machine of the one with this number among all.
+fn machine(place: usize) -> Machine {
+    Machine::Replica(u16::try_from(place).expect("a few"))
+}
+
+impl Deployment<'static> {
+    /// Makes its files, for loopback.
     pub fn new(name: &str, learners: usize) -> Result<Self> {
+        let all = COORDINATORS + ACCEPTORS + learners;
+        let sockets: Vec<_> = (0..all).map(|_| UdpSocket::bind("127.0.0.1:0")).collect();
+        let address = |it: std::io::Result<UdpSocket>| anyhow::Ok(it?.local_addr()?.to_string());
+        let all: Vec<_> = sockets.into_iter().map(address).collect::<Result<_>>()?;
+        Self::at(name, &all, None, &[])
+    }
+}
+
+impl<'n> Deployment<'n> {
+    /// Makes its files, for a network in which each has a machine. Switches get these options, too.
+    pub fn across(network: &'n Network, name: &str, options: &[&str]) -> Result<Self> {
+        let all = (0..network.replicas()).map(Machine::Replica);
+        let all: Vec<String> = all
+            .map(|it| format!("{}:{PORT}", network.address(it)))
+            .collect();
+        let made = Self::at(name, &all, Some(network), options)?;
+        let_planes_through(network, &network.ports(), &made.binary, made.scratch.path())?;
+        Ok(made)
+    }
+
+    fn at(
+        name: &str,
+        all: &[String],
+        network: Option<&'n Network>,
+        options: &[&str],
+    ) -> Result<Self> {
         let scratch = Scratch::new(&format!("{NAME_PREFIX}-{}-{name}", std::process::id()))?;
         let deployment = Self {
             binary: binary()?,
             scratch,
             switches: BTreeMap::new(),
+            network,
+            options: options.iter().map(|it| (*it).to_owned()).collect(),
         };
         let (secret, keys) = (deployment.path("secret"), deployment.path("keys"));
         deployment.must_succeed(&["keys", "new", "--file", &secret])?;
@@ -51,10 +92,6 @@ impl Deployment {
             "--out",
             &keys,
         ])?;
-        let all = COORDINATORS + ACCEPTORS + learners;
-        let sockets: Vec<_> = (0..all).map(|_| UdpSocket::bind("127.0.0.1:0")).collect();
-        let address = |it: std::io::Result<UdpSocket>| anyhow::Ok(it?.local_addr()?.to_string());
-        let all: Vec<_> = sockets.into_iter().map(address).collect::<Result<_>>()?;
         let text = format!(
             "name = \"test\"\nkey-file = \"keys\"\nwindow = 4096\nsilence-ms = 200\ncoordinators = {:?}\nacceptors = {:?}\nlearners = {:?}\n",
             &all[..COORDINATORS],
@@ -91,6 +128,7 @@ impl Deployment {
         arguments.push(self.path("deployment.toml"));
         arguments.extend(["--number".to_owned(), number.to_string()]);
         arguments.extend(["--dir".to_owned(), self.path(&format!("{role}-{number}"))]);
+        arguments.extend(self.options.iter().cloned());
         arguments
     }
 
@@ -99,8 +137,17 @@ impl Deployment {
         let name = format!("{}-{}", switch.0, switch.1);
         let log = self.scratch.path().join(format!("{name}.log"));
         let arguments = self.arguments(switch);
-        let namespace = Path::new(OWN_NAMESPACE);
-        let process = Process::start(&name, namespace, &self.binary, &arguments, &log)?;
+        let place = switch.1
+            + if switch.0 == "acceptor" {
+                COORDINATORS
+            } else {
+                0
+            };
+        let namespace = match self.network {
+            Some(network) => network.namespace(machine(place)),
+            None => OWN_NAMESPACE.into(),
+        };
+        let process = Process::start(&name, &namespace, &self.binary, &arguments, &log)?;
         self.switches.insert(switch, process);
         Ok(())
     }
@@ -118,6 +165,12 @@ impl Deployment {
         (0..COORDINATORS).try_for_each(|number| self.start(("coordinator", number)))
     }
 
+    /// What a switch has logged since it was first started.
+    pub fn log(&self, switch: (&'static str, usize)) -> Result<String> {
+        let name = format!("{}-{}.log", switch.0, switch.1);
+        Ok(fs::read_to_string(self.scratch.path().join(name))?)
+    }
+
     /// Dropping kills it at once (`SIGKILL`).
     pub fn kill(&mut self, switch: (&'static str, usize)) -> Result<()> {
         let mut process = self.switches.remove(&switch).context("it runs")?;
@@ -128,7 +181,7 @@ impl Deployment {
     /// A member with the number of this learner, in this process.
     pub fn member(&self, learner: u8) -> Result<Member> {
         let file = self.path("deployment.toml");
-        Ok(Member::open(&MemberOptions {
+        let options = MemberOptions {
             deployment: DeploymentFile::load(Path::new(&file))?,
             learner,
             listen: None,
@@ -137,6 +190,11 @@ impl Deployment {
             window_bytes: WINDOW_BYTES,
             deadline: DEADLINE,
             busy_poll: Duration::ZERO,
-        })?)
+        };
+        let place = COORDINATORS + ACCEPTORS + usize::from(learner);
+        Ok(match self.network {
+            Some(network) => network.run_in(machine(place), || Member::open(&options))??,
+            None => Member::open(&options)?,
+        })
     }
 }

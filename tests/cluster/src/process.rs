@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use crate::network::Network;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -18,6 +19,8 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How long the programs that start the program may take.
 const START_DEADLINE: Duration = Duration::from_secs(10);
+/// The ports of a switch let planes through within this time.
+const LET_THROUGH_WITHIN: Duration = Duration::from_secs(20);
 
 /// The programs that start the program, and become it.
 const STARTERS: [&str; 4] = ["nsenter", "setpriv", "setsid", "prlimit"];
@@ -247,3 +250,20 @@ fn spawn(command: Command) -> Result<Child> {
 #[cfg(test)]
 #[path = "process_test.rs"]
 mod tests;
+
+/// The switch's ports deliver what a plane in the kernel sends only with a program of their own.
+pub(crate) fn let_planes_through(
+    network: &Network,
+    ports: &[String],
+    binary: &Path,
+    scratch: &Path,
+) -> Result<()> {
+    let arguments: Vec<String> = ["veth-pass".to_owned()]
+        .into_iter()
+        .chain(ports.iter().cloned())
+        .collect();
+    let switch = network.switch_namespace();
+    let done = run_to_end(&switch, binary, &arguments, scratch, LET_THROUGH_WITHIN)?;
+    ensure!(done.success, "veth-pass: {}", done.stderr);
+    Ok(())
+}

@@ -225,7 +225,7 @@ fn programs_in_c_and_cpp_submit_and_learn_while_replicas_are_killed() {
 }
 
 /// The file of a member with the number of this learner.
-fn member_file(deployment: &Deployment, learner: usize, more: &str) -> Result<String> {
+fn member_file(deployment: &Deployment<'_>, learner: usize, more: &str) -> Result<String> {
     let file = deployment.path(&format!("member-{learner}.toml"));
     let text = format!(
         "deployment = \"paxos\"\ndeployment_file = {:?}\nlearner = {learner}\ndir = {:?}\n{more}",

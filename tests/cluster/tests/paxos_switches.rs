@@ -1,5 +1,5 @@
-//! A Paxos deployment of real processes on loopback: each coordinator and each acceptor is killed and comes
-//! back, and at the end all acceptors at once. Each value that a member was told is decided comes to both
+//! A Paxos deployment of real processes, on loopback and in the kernels of machines: each coordinator and each
+//! acceptor is killed and comes back, and at the end all acceptors at once. Each value that a member was told is decided comes to both
 //! learners once, in one order.
 
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::deployment::{ACCEPTORS, DEADLINE, Deployment};
+use quorumwire_cluster_tests::network::Network;
 use quorumwire_cluster_tests::waiting::wait_within;
 use quorumwire_paxos_process::{Instance, Member, MemberError};
 
@@ -61,7 +62,34 @@ fn learn(member: &Member, stop: &AtomicBool) -> Result<Vec<(Instance, Vec<u8>)>,
 
 #[test]
 fn whoever_is_killed_no_value_is_lost_and_none_comes_twice() -> Result<()> {
-    let mut deployment = Deployment::new("switches", 2)?;
+    no_value_is_lost(Deployment::new("switches", 2)?, Remembers::Votes)
+}
+
+/// In the kernel's receive path, on a machine each; acceptors in memory.
+#[test]
+fn no_value_is_lost_by_switches_in_the_kernel() -> Result<()> {
+    let network = Network::new(7)?;
+    let options = ["--plane", "xdp", "--durability", "memory"];
+    let deployment = Deployment::across(&network, "in-kernel", &options)?;
+    no_value_is_lost(deployment, Remembers::Nothing)
+}
+
+/// The same with acceptors that have their votes on disk before they say them.
+#[test]
+fn no_value_is_lost_by_durable_switches_in_the_kernel() -> Result<()> {
+    let network = Network::new(7)?;
+    let deployment = Deployment::across(&network, "in-kernel-sync", &["--plane", "xdp"])?;
+    no_value_is_lost(deployment, Remembers::Votes)
+}
+
+/// What of an acceptor outlives its process.
+#[derive(Clone, Copy, PartialEq)]
+enum Remembers {
+    Votes,
+    Nothing,
+}
+
+fn no_value_is_lost(mut deployment: Deployment<'_>, remembers: Remembers) -> Result<()> {
     deployment.start_all()?;
     let members = [deployment.member(0)?, deployment.member(1)?];
     let counts = [const { AtomicU64::new(0) }; 2];
@@ -86,7 +114,7 @@ fn whoever_is_killed_no_value_is_lost_and_none_comes_twice() -> Result<()> {
                 }))
             })
         };
-        let strike = |deployment: &mut Deployment| -> Result<()> {
+        let strike = |deployment: &mut Deployment<'_>| -> Result<()> {
             both_go_on()?;
             let each = [
                 ("coordinator", 0),
@@ -99,7 +127,17 @@ fn whoever_is_killed_no_value_is_lost_and_none_comes_twice() -> Result<()> {
                 deployment.kill(switch)?;
                 both_go_on().with_context(|| format!("{switch:?} is dead"))?;
                 deployment.start(switch)?;
+                if switch.0 == "acceptor" && remembers == Remembers::Nothing {
+                    wait_within("an acceptor that is let in", DEADLINE, || {
+                        Ok(deployment.log(switch)?.contains("was let in"))
+                    })?;
+                    // Learners have all that it does not count for.
+                    both_go_on()?;
+                }
                 both_go_on().with_context(|| format!("{switch:?} is back"))?;
+            }
+            if remembers == Remembers::Nothing {
+                return Ok(());
             }
             for number in 0..ACCEPTORS {
                 deployment.kill(("acceptor", number))?;
@@ -180,7 +218,7 @@ fn what_makes_no_sense_is_refused_by_name() -> Result<()> {
         (
             with("coordinator", &["--number", "0", "--plane", "p4"]),
             2,
-            "[possible values: socket]",
+            "[possible values: socket, xdp]",
         ),
         (
             with("acceptor", &["--number", "0", "--dir", "DIR"]),

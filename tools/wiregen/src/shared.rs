@@ -214,7 +214,12 @@ impl Elsewhere {
     /// The packets' header and registers.
     pub fn of_packets(schema: &Schema) -> Self {
         let mut elsewhere = Self::default();
-        for (name, layout) in [("header", &schema.header), ("registers", &schema.registers)] {
+        for (name, layout) in [
+            ("header", &schema.header),
+            ("registers", &schema.registers),
+            ("paxos_registers", &schema.paxos_registers),
+            ("paxos_slot", &schema.paxos_slot),
+        ] {
             elsewhere.structs.insert(
                 name.to_owned(),
                 Known {

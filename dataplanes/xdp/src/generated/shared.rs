@@ -1,12 +1,17 @@
 // Generated from dataplanes/xdp/shared.toml by `make generate`; do not edit.
 use quorumwire_fastpath::Keys;
+use quorumwire_fastpath::Outcome;
 use quorumwire_interfaces::Counter;
+use quorumwire_wire::packet::Header;
+use quorumwire_wire::packet::PaxosRegisters;
+use quorumwire_wire::packet::PaxosSlot;
 use quorumwire_wire::packet::Registers;
 
 /// Logs that one interface may serve.
 pub const GROUPS_MAX: usize = 8;
-/// Places for replicas of one group in the map of peers.
-pub const PEERS_STRIDE: u32 = 8;
+/// Places in the map of peers for replicas of one group, or for whom a box sends to: as many as one
+/// frame has copies.
+pub const PEERS_STRIDE: u32 = 32;
 /// Most commands that the host submits at once. The verifier follows each of them.
 pub const SUBMIT_MAX: usize = 8;
 /// Processors whose packets a fence waits for: a power of two.
@@ -54,6 +59,27 @@ pub enum Order {
     Release = 5,
     /// The number becomes the time by which `leave` is judged.
     Clock = 6,
+}
+
+/// What the host of a Paxos role wants done under the lock. Then registers and slot are those of
+/// this moment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u32)]
+pub enum BoxOrder {
+    /// The registers become the box's.
+    SwitchOn = 1,
+    /// The box is switched off.
+    Off = 2,
+    /// The number becomes the configuration.
+    Configure = 3,
+    /// Everything up to the number is forgotten.
+    Trim = 4,
+    /// The step is taken for the packet; the number is its instance.
+    Step = 5,
+    /// Nothing: it is about the instance of this number.
+    Look = 6,
+    /// The slot and the value become those of its instance, the number.
+    PutBack = 7,
 }
 /// What the host is told. Something happened since the host last looked.
 pub const EVENT_KIND_WAKE: u32 = 1;
@@ -110,18 +136,22 @@ pub struct Config {
     pub secret: [u32; 2],
     /// 1: groups have the kernel's lock, not our own; see maps.h.
     pub kernels_lock: u32,
+    /// 0: the groups are replicas'. Else each is a box of a Paxos role with so many instances, a
+    /// power of two.
+    pub window: u32,
 }
 const _: () = {
-    assert!(size_of::<Config>() == 28);
+    assert!(size_of::<Config>() == 32);
     assert!(std::mem::offset_of!(Config, ring_slots) == 0);
     assert!(std::mem::offset_of!(Config, groups) == 4);
     assert!(std::mem::offset_of!(Config, vlan) == 8);
     assert!(std::mem::offset_of!(Config, multicast) == 12);
     assert!(std::mem::offset_of!(Config, secret) == 16);
     assert!(std::mem::offset_of!(Config, kernels_lock) == 24);
+    assert!(std::mem::offset_of!(Config, window) == 28);
 };
 /// Bytes of `config`.
-pub const CONFIG_BYTES: usize = 28;
+pub const CONFIG_BYTES: usize = 32;
 /// Where `ring_slots` stands in `config`.
 pub const CONFIG_RING_SLOTS_AT: usize = 0;
 /// Where `groups` stands in `config`.
@@ -134,6 +164,8 @@ pub const CONFIG_MULTICAST_AT: usize = 12;
 pub const CONFIG_SECRET_AT: usize = 16;
 /// Where `kernels_lock` stands in `config`.
 pub const CONFIG_KERNELS_LOCK_AT: usize = 24;
+/// Where `window` stands in `config`.
+pub const CONFIG_WINDOW_AT: usize = 28;
 
 /// Bytes of `own`.
 pub const OWN_BYTES: usize = 32;
@@ -335,6 +367,73 @@ pub const CONTROL_IN_AT: usize = 224;
 /// Where `out` stands in `control`.
 pub const CONTROL_OUT_AT: usize = 800;
 
+/// Bytes of `box`.
+pub const BOX_BYTES: usize = 128;
+/// Where `version` stands in `box`.
+pub const BOX_VERSION_AT: usize = 0;
+/// Where `registers` stands in `box`.
+pub const BOX_REGISTERS_AT: usize = 8;
+/// Where `destinations` stands in `box`.
+pub const BOX_DESTINATIONS_AT: usize = 88;
+/// Where `reserved` stands in `box`.
+pub const BOX_RESERVED_AT: usize = 96;
+
+/// Bytes of `instance`.
+pub const INSTANCE_BYTES: usize = 1432;
+/// Where `slot` stands in `instance`.
+pub const INSTANCE_SLOT_AT: usize = 0;
+/// Where `value` stands in `instance`.
+pub const INSTANCE_VALUE_AT: usize = 56;
+
+/// A box's host writes it, runs qw_box_order, and reads what it has become. Up to `value`.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[repr(C)]
+pub struct BoxControlHead {
+    /// What is to be done (`box_order`).
+    pub order: u32,
+    /// TRIM: whether that was so.
+    pub done: u32,
+    /// What the order is about; if that is an instance, `slot` and `value` are what is known of it
+    /// then.
+    pub number: u64,
+    /// SWITCH_ON: they become the box's. What they are then.
+    pub registers: PaxosRegisters,
+    /// STEP: of the packet.
+    pub header: Header,
+    /// STEP: what it says.
+    pub outcome: Outcome,
+    /// PUT_BACK: it becomes the instance's.
+    pub slot: PaxosSlot,
+}
+const _: () = {
+    assert!(size_of::<BoxControlHead>() == 320);
+    assert!(std::mem::offset_of!(BoxControlHead, order) == 0);
+    assert!(std::mem::offset_of!(BoxControlHead, done) == 4);
+    assert!(std::mem::offset_of!(BoxControlHead, number) == 8);
+    assert!(std::mem::offset_of!(BoxControlHead, registers) == 16);
+    assert!(std::mem::offset_of!(BoxControlHead, header) == 96);
+    assert!(std::mem::offset_of!(BoxControlHead, outcome) == 168);
+    assert!(std::mem::offset_of!(BoxControlHead, slot) == 264);
+};
+/// Bytes of `box_control`.
+pub const BOX_CONTROL_BYTES: usize = 1696;
+/// Where `order` stands in `box_control`.
+pub const BOX_CONTROL_ORDER_AT: usize = 0;
+/// Where `done` stands in `box_control`.
+pub const BOX_CONTROL_DONE_AT: usize = 4;
+/// Where `number` stands in `box_control`.
+pub const BOX_CONTROL_NUMBER_AT: usize = 8;
+/// Where `registers` stands in `box_control`.
+pub const BOX_CONTROL_REGISTERS_AT: usize = 16;
+/// Where `header` stands in `box_control`.
+pub const BOX_CONTROL_HEADER_AT: usize = 96;
+/// Where `outcome` stands in `box_control`.
+pub const BOX_CONTROL_OUTCOME_AT: usize = 168;
+/// Where `slot` stands in `box_control`.
+pub const BOX_CONTROL_SLOT_AT: usize = 264;
+/// Where `value` stands in `box_control`.
+pub const BOX_CONTROL_VALUE_AT: usize = 320;
+
 /// A group's keys. There are two places for each group: the host writes the one that is not in use,
 /// then says that it is.
 #[derive(Clone, Copy, Default)]
@@ -428,7 +527,7 @@ pub const EVENT_FROM_AT: usize = 8;
 pub const EVENT_UPTO_AT: usize = 16;
 
 /// What is counted, behind the reasons: names, in the order of their numbers.
-pub const COUNTS: [&str; 22] = [
+pub const COUNTS: [&str; 23] = [
     COUNT_RECEIVED,
     COUNT_FOREIGN,
     COUNT_ENTRIES_STORED,
@@ -436,6 +535,7 @@ pub const COUNTS: [&str; 22] = [
     COUNT_BLIND_ANSWERS,
     COUNT_ENTRIES_RESENT,
     COUNT_GAPS_NOT_ASKED,
+    COUNT_INSTANCES_ASSIGNED,
     COUNT_PASSED_UP,
     COUNT_LOST_NO_NEIGHBOUR,
     COUNT_LOST_NO_SPACE,
@@ -460,8 +560,12 @@ pub const COUNTS_OF_INTERFACE: [&str; 2] = [
 /// Those that the engine does not count, too, for people.
 pub const COUNTERS_OF_PROGRAMS: &[Counter] = &[
     Counter {
+        name: COUNT_INSTANCES_ASSIGNED,
+        help: "Values that a coordinator's box gave an instance",
+    },
+    Counter {
         name: COUNT_PASSED_UP,
-        help: "Requests that the data plane's program left to the server",
+        help: "Packets that the data plane's program left to the server: requests of clients, and what is not a Paxos role's common case",
     },
     Counter {
         name: COUNT_LOST_NO_NEIGHBOUR,
@@ -530,7 +634,10 @@ pub const COUNT_BLIND_ANSWERS: &str = "blind_answers";
 pub const COUNT_ENTRIES_RESENT: &str = "entries_resent";
 /// Gaps that were not asked for, since they just had been.
 pub const COUNT_GAPS_NOT_ASKED: &str = "gaps_not_asked";
-/// Requests that the data plane's program left to the server.
+/// Values that a coordinator's box gave an instance.
+pub const COUNT_INSTANCES_ASSIGNED: &str = "instances_assigned";
+/// Packets that the data plane's program left to the server: requests of clients, and what is not a
+/// Paxos role's common case.
 pub const COUNT_PASSED_UP: &str = "passed_up";
 /// Packets that the kernel did not send because it knew no Ethernet address; the server sends
 /// entries among them.

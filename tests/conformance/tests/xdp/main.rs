@@ -2,6 +2,7 @@
 //! for each two planes, which takes what one sends to the other until the test lets it arrive. Needs root.
 mod alone;
 mod at_once;
+mod boxes;
 mod copies;
 mod differential;
 mod ethernet;

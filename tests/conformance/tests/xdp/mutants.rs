@@ -18,6 +18,10 @@ mod so_much {
     use crate::veth::Way;
     use std::time::Duration;
 
+    pub fn boxes() {
+        crate::boxes::compared();
+    }
+
     pub fn differential() {
         crate::differential::compare(30_000);
     }
@@ -81,6 +85,7 @@ const NEEDED: &[Needed] = needed! {
     "xdp-to-group" by copies::the_network_copies_what_goes_to_a_multicast_address,
     "xdp-secret" by copies::nobody_else_can_order_copies,
     "xdp-sets-still" by memcached::no_set_goes_behind_what_the_host_has_submitted_since,
+    "xdp-held" by so_much::boxes,
     "xdp-broken" by at_once::a_plane_whose_ring_has_a_hole_stops,
     "xdp-stops" by at_once::a_plane_whose_ring_has_a_hole_stops,
     "xdp-clock" by time_namespaces::a_lease_is_over_in_time_there,
