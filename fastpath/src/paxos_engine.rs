@@ -42,7 +42,7 @@ impl PaxosCounters {
     }
 
     /// Adds so many packets that were not taken for this reason.
-    pub fn note(&mut self, reason: PacketReason, packets: u64) {
+    fn note(&mut self, reason: PacketReason, packets: u64) {
         self.reasons[reason as usize] += packets;
     }
 }
@@ -216,10 +216,10 @@ impl PaxosEngine {
         self.fault.as_ref()
     }
 
-    /// Now and then: looks after what its surroundings may have changed. What people should know, each thing
-    /// once.
+    /// Once a second: looks after what its surroundings may have changed. What people should know.
     pub fn look_around(&mut self) -> Option<String> {
-        self.store.look_around()
+        let looked = self.store.look_around();
+        self.note(looked)
     }
 
     fn note<T: Default>(&mut self, done: Result<T, PlaneError>) -> T {
@@ -243,7 +243,11 @@ impl PaxosEngine {
                 "no role can begin with these registers",
             ));
         }
-        self.store.switch_on(registers)
+        let done = self.store.switch_on(registers);
+        if let Err(error) = &done {
+            self.fault.get_or_insert(error.clone());
+        }
+        done
     }
 
     /// Puts back what an acceptor had voted for, from its disk. Only before anything was received.
@@ -301,6 +305,9 @@ impl PaxosEngine {
         out: &mut dyn Outbox,
         sink: PaxosSink<'_>,
     ) {
+        if self.fault.is_some() {
+            return;
+        }
         let counters = &mut self.voice.counters;
         counters.received += 1;
         let opened = self.voice.signing.open(datagram);
@@ -377,6 +384,9 @@ impl PaxosEngine {
 
     /// Everything up to this number is durable: says what waited for it.
     pub fn durable(&mut self, upto: u64, out: &mut dyn Outbox) {
+        if self.fault.is_some() {
+            return;
+        }
         while let Some(held) = self.held.pop_front_if(|held| held.number <= upto) {
             self.voice.say(held.whom, held.header, &held.payload, out);
         }

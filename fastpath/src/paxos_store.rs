@@ -87,9 +87,12 @@ pub trait PaxosStore: Send {
         BTreeMap::new()
     }
 
-    /// Looks after what its surroundings may have changed. What people should know, each thing once.
-    fn look_around(&mut self) -> Option<String> {
-        None
+    /// Looks after what its surroundings may have changed. What people should know.
+    ///
+    /// # Errors
+    /// The store failed.
+    fn look_around(&mut self) -> Result<Option<String>, PlaneError> {
+        Ok(None)
     }
 }
 

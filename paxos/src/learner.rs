@@ -14,10 +14,14 @@ use std::time::Duration;
 
 /// Instances that a learner asks for at a time by itself; as many again for its caller.
 pub const RECOVERING_MAX: usize = 32;
-/// Times that a question is sent in the first round; then another round is tried.
+/// Times that a question is sent in a round at first; then another round is tried.
 const TRIES_MAX: u32 = 5;
-/// The longest wait before a higher round is tried, and the tries in one, double at most so often.
+/// What a round lasts doubles at most so often.
 const DOUBLINGS_MAX: u32 = 7;
+/// The pause between two tries doubles at most so often; then there are more tries.
+const PAUSE_DOUBLINGS_MAX: u32 = 3;
+/// After so long without a round that came to nothing it waits half as long.
+const FORGETS_AFTER: Duration = Duration::from_secs(10);
 
 /// Time since some moment that the host knows.
 pub type Since = Duration;
@@ -69,14 +73,68 @@ pub enum NotAsked {
 struct Try {
     recovery: Recovery,
     round: u64,
+    begun: Since,
     sent: u32,
     next: Since,
-    /// Rounds in a row that were refused.
-    refusals: u32,
-    /// Rounds before this one. Answers may take longer than all tries in one: each has twice as many.
-    rounds: u32,
-    /// This one was.
     is_refused: bool,
+}
+
+/// How long a learner waits, for whichever instance. Answers may take longer than it had thought, and each
+/// round of its own hinders whoever else asks: so each that came to nothing has it wait twice as long.
+#[derive(Default)]
+struct Patience {
+    doublings: u32,
+    /// The last round that came to nothing. Those of several instances are often one and the same.
+    failed: u64,
+    /// When `doublings` last changed.
+    changed: Since,
+    /// No round is begun before.
+    until: Since,
+}
+
+impl Patience {
+    /// The longest wait after a refusal.
+    fn longest(&self, retry: Duration) -> Duration {
+        retry * (1 << self.doublings)
+    }
+
+    /// Between two tries.
+    fn pause(&self, retry: Duration) -> Duration {
+        retry * (1 << self.doublings.min(PAUSE_DOUBLINGS_MAX))
+    }
+
+    /// Tries in a round.
+    fn tries(&self) -> u32 {
+        TRIES_MAX << self.doublings.saturating_sub(PAUSE_DOUBLINGS_MAX)
+    }
+
+    /// A round came to nothing.
+    fn lose(&mut self, now: Since, round: u64) {
+        if round > self.failed {
+            self.failed = round;
+            self.doublings = DOUBLINGS_MAX.min(self.doublings + 1);
+            self.changed = now;
+        }
+    }
+
+    /// A majority has promised after this time. If half of what a round lasts would do by far, it will.
+    fn gain(&mut self, now: Since, after: Duration, retry: Duration) {
+        if after * 4 < self.pause(retry) * self.tries() {
+            self.ease(now);
+        }
+    }
+
+    fn ease(&mut self, now: Since) {
+        self.doublings = self.doublings.saturating_sub(1);
+        self.changed = now;
+    }
+
+    /// Time has passed.
+    fn tick(&mut self, now: Since) {
+        if now.saturating_sub(self.changed) >= FORGETS_AFTER {
+            self.ease(now);
+        }
+    }
 }
 
 /// One learner.
@@ -97,6 +155,7 @@ pub struct Learner {
     /// Since when something is missing.
     missing_since: Option<Since>,
     recovering: BTreeMap<u64, Try>,
+    patience: Patience,
     /// Instances that the caller wants, with its no-ops, until they are decided or forgotten.
     wanted: BTreeMap<u64, Vec<u8>>,
     /// Forgotten up to here by acceptors, and not had.
@@ -127,6 +186,7 @@ impl Learner {
             kept,
             missing_since: None,
             recovering: BTreeMap::new(),
+            patience: Patience::default(),
             wanted: BTreeMap::new(),
             forgotten: 0,
             next_report: Since::ZERO,
@@ -250,20 +310,24 @@ impl Learner {
         match tried.recovery.on_answer(header, payload) {
             Heard::Nothing | Heard::Promised | Heard::Decided => {}
             Heard::Majority => {
+                let after = now.saturating_sub(tried.begun);
+                self.patience.gain(now, after, self.options.retry);
                 tried.recovery.send(orders);
                 tried.sent = 1;
-                tried.next = now + self.options.retry;
+                tried.next = now + self.patience.pause(self.options.retry);
+                // Who has refused may have been alone.
+                tried.is_refused = false;
             }
-            // Who refuses has promised another learner's round, and that one is refused next. So one waits
-            // longer than the other before it tries a round above.
             Heard::Refused { .. } if tried.is_refused => {}
+            // Who refuses has promised another one's round, and that one is refused next. So one waits longer
+            // than the other before it tries a round above.
             Heard::Refused { .. } => {
-                let longest = self.options.retry * (1 << tried.refusals.min(DOUBLINGS_MAX));
-                let longest = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
-                let wait = self.chance.next_u64() % longest.max(1);
-                tried.next = now + Duration::from_nanos(wait);
                 tried.is_refused = true;
-                tried.refusals += 1;
+                let longest = self.patience.longest(self.options.retry);
+                self.patience.lose(now, tried.round);
+                let longest = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+                let wait = Duration::from_nanos(self.chance.next_u64() % longest.max(1));
+                self.patience.until = self.patience.until.max(now + wait);
             }
             Heard::Trimmed { upto } => {
                 self.forgotten = self.forgotten.max(upto);
@@ -303,7 +367,7 @@ impl Learner {
         true
     }
 
-    /// Asks for an instance at once, with a value of one's own where nothing was decided (`recover`), and
+    /// Asks for an instance, at once unless a refused one has to wait, with a value of one's own where nothing was decided (`recover`), and
     /// again until it is decided, or all others have forgotten it (see [`is_behind`](Self::is_behind)).
     ///
     /// # Errors
@@ -334,7 +398,8 @@ impl Learner {
         if !is_asked_for && self.wanted.len() >= RECOVERING_MAX {
             return Err(NotAsked::TooMany);
         }
-        if !is_asked_for && !self.begin(now, instance, no_op, orders) {
+        let may_begin = !is_asked_for && now >= self.patience.until;
+        if may_begin && !self.begin(now, instance, no_op, orders) {
             return Err(NotAsked::NoRoundLeft);
         }
         self.wanted.insert(instance, no_op.to_vec());
@@ -344,9 +409,7 @@ impl Learner {
     /// Asks for an instance in a round above.
     fn begin(&mut self, now: Since, instance: u64, no_op: &[u8], orders: &mut Orders) -> bool {
         let owner = self.options.deployment.owner_of_learner(self.options.me);
-        let before = self.recovering.get(&instance);
-        let (round, refusals, rounds) =
-            before.map_or((0, 0, 0), |it| (it.round, it.refusals, it.rounds + 1));
+        let round = self.recovering.get(&instance).map_or(0, |it| it.round);
         let Some(round) = round_above(round.max(self.highest_round), owner) else {
             return false;
         };
@@ -360,10 +423,9 @@ impl Learner {
         let tried = Try {
             recovery,
             round,
+            begun: now,
             sent: 1,
-            next: now + self.options.retry,
-            refusals,
-            rounds,
+            next: now + self.patience.pause(self.options.retry),
             is_refused: false,
         };
         self.recovering.insert(instance, tried);
@@ -376,6 +438,7 @@ impl Learner {
             self.next_report = now + self.options.report;
             self.report(orders);
         }
+        self.patience.tick(now);
         let votes = &self.votes;
         self.wanted
             .retain(|instance, _| !votes.is_decided(*instance));
@@ -410,21 +473,26 @@ impl Learner {
     }
 
     fn ask(&mut self, now: Since, instance: u64, no_op: &[u8], orders: &mut Orders) {
+        let is_due = now >= self.patience.until;
         let Some(tried) = self.recovering.get_mut(&instance) else {
-            self.begin(now, instance, no_op, orders);
+            if is_due {
+                self.begin(now, instance, no_op, orders);
+            }
             return;
         };
-        if now < tried.next {
-            return;
+        let is_over = tried.sent >= self.patience.tries() && now >= tried.next;
+        if tried.is_refused || is_over {
+            if is_due {
+                if is_over {
+                    self.patience.lose(now, tried.round);
+                }
+                self.begin(now, instance, no_op, orders);
+            }
+        } else if now >= tried.next {
+            tried.sent += 1;
+            tried.next = now + self.patience.pause(self.options.retry);
+            tried.recovery.send(orders);
         }
-        let tries_max = TRIES_MAX << tried.rounds.min(DOUBLINGS_MAX);
-        if tried.is_refused || tried.sent >= tries_max {
-            self.begin(now, instance, no_op, orders);
-            return;
-        }
-        tried.sent += 1;
-        tried.next = now + self.options.retry;
-        tried.recovery.send(orders);
     }
 
     fn report(&self, orders: &mut Orders) {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::orders::Order;
+use std::collections::{BTreeSet, VecDeque};
 
 const DEPLOYMENT: Deployment = Deployment {
     group: 7,
@@ -191,6 +192,68 @@ fn refused_learners_wait_for_different_times_and_longer_each_time() {
     waits.dedup();
     assert!(waits.len() > 3, "{waits:?}");
     assert!((40..=640).contains(&longest), "{longest} ms");
+}
+
+/// Rounds that a learner asks in until an instance is decided, if each answer comes so late.
+fn rounds_until_decided(
+    learner: &mut Learner,
+    now: &mut u64,
+    instance: u64,
+    late_ms: u64,
+) -> usize {
+    let mut orders = Orders::new();
+    learner
+        .recover(at(*now), instance, b"", &mut orders)
+        .unwrap();
+    let (mut rounds, mut promised) = (BTreeSet::new(), 0);
+    let mut on_the_way: VecDeque<(u64, Header)> = VecDeque::new();
+    while !learner.votes.is_decided(instance) && instance >= learner.next() {
+        for sent in sent(&mut orders) {
+            on_the_way.push_back((*now + late_ms, sent));
+        }
+        *now += 1;
+        while let Some((_, header)) = on_the_way.pop_front_if(|(due, _)| due <= now) {
+            if header.term < promised {
+                continue;
+            }
+            promised = header.term;
+            rounds.insert(header.term);
+            let asks = header.kind == Kind::P1a as u8;
+            for acceptor in 0..2 {
+                let answer = Header {
+                    kind: if asks { Kind::P1b } else { Kind::P2b } as u8,
+                    sender: acceptor,
+                    previous_term: if asks { 0 } else { header.term },
+                    commit_index: header.commit_index ^ if asks { header.session } else { 0 },
+                    session: 0,
+                    ..header
+                };
+                let heard = learner.on_packet(at(*now), &answer, b"", &mut orders);
+                assert!(heard.is_ok() || heard == Err(Ignored::NoVote), "{heard:?}");
+            }
+        }
+        learner.tick(at(*now), &mut orders);
+        assert!(*now < 10_000, "never decided");
+    }
+    rounds.len()
+}
+
+/// Else each instance would take as many rounds as the first, and each round hinders a coordinator.
+#[test]
+fn what_it_has_found_out_about_waiting_holds_for_all_instances() {
+    let (mut learner, mut now) = (learner(), 0);
+    assert!(rounds_until_decided(&mut learner, &mut now, 1, 100) > 1);
+    for instance in 2..6 {
+        assert_eq!(
+            rounds_until_decided(&mut learner, &mut now, instance, 100),
+            1
+        );
+    }
+    // Once answers are fast again it asks again soon.
+    for instance in 6..12 {
+        assert_eq!(rounds_until_decided(&mut learner, &mut now, instance, 1), 1);
+    }
+    assert_eq!(learner.patience.doublings, 0);
 }
 
 #[test]

@@ -455,8 +455,7 @@ enum qw_count {
 	QW_COUNT_GAPS_NOT_ASKED,
 	/* Values that a coordinator's box gave an instance. */
 	QW_COUNT_INSTANCES_ASSIGNED,
-	/* Packets that the data plane's program left to the server: requests of clients, and
-	 * what is not a Paxos role's common case. */
+	/* Requests that the data plane's program left to the server. */
 	QW_COUNT_PASSED_UP,
 	/* Packets that the kernel did not send because it knew no Ethernet address; the server
 	 * sends entries among them. */

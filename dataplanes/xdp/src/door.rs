@@ -195,7 +195,8 @@ fn open(kind_options: &KindOptions<'_>, setup: PlaneSetup) -> Result<OpenPlanes,
 fn open_box(kind_options: &KindOptions<'_>, window: u32) -> Result<OpenBox, NotOpened> {
     let interface = kind_options.values.text(INTERFACE);
     let how = attachment(kind_options.values);
-    // What an earlier process had left here would say nothing that counts: its life is over, or its round.
+    // An earlier process's program, for as long as the kernel takes to close it, says nothing that does harm:
+    // it is like packets that come late.
     let note = noted_nowhere();
     let opened = KernelBox::attach(kind_options.listen, interface, window, how, &*note);
     let store = opened.map_err(|refused| NotOpened {

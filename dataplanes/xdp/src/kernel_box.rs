@@ -8,12 +8,13 @@ use crate::orders::{Fence, give, read_whole};
 use crate::refused::{Blames, Refused};
 use crate::shared::{
     BOX_CONTROL_VALUE_AT, BOX_DESTINATIONS_AT, BOX_REGISTERS_AT, BOX_VERSION_AT, BoxControlHead,
-    BoxOrder, INSTANCE_BYTES, INSTANCE_SLOT_AT, PEERS_STRIDE,
+    BoxOrder, COUNT_DROPPED_BUSY, COUNT_LOST_NO_NEIGHBOUR, COUNT_LOST_NO_SPACE, COUNT_LOST_UNSENT,
+    INSTANCE_BYTES, INSTANCE_SLOT_AT, PEERS_STRIDE,
 };
 use crate::slot::Slot;
 use quorumwire_fastpath::{PaxosStepped, PaxosStore};
 use quorumwire_interfaces::{PlaneError, PlaneKeys};
-use quorumwire_wire::packet::{Header, PaxosRegisters, PaxosSlot};
+use quorumwire_wire::packet::{Header, PaxosRegisters, PaxosRole, PaxosSlot};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -47,7 +48,22 @@ pub struct KernelBox {
     said: Option<String>,
     /// Copies done and ordered when it last looked.
     copies_seen: (u64, u64),
+    /// As its host wants it.
+    is_on: bool,
+    /// Packets that had not left when that was last said, and looks since.
+    lost_said: u64,
+    looks: u32,
 }
+
+/// What was lost is said in so many looks at most once.
+const LOOKS_BETWEEN: u32 = 30;
+/// What the program counts of packets that do not leave, or are not taken though nothing is wrong with them.
+const LOST: [&str; 4] = [
+    COUNT_LOST_NO_NEIGHBOUR,
+    COUNT_LOST_NO_SPACE,
+    COUNT_LOST_UNSENT,
+    COUNT_DROPPED_BUSY,
+];
 
 impl KernelBox {
     /// A box that is off, with so many instances, a power of two; attached to the interface of this name, or to the
@@ -88,6 +104,9 @@ impl KernelBox {
             destinations: Vec::new(),
             watch,
             said: None,
+            is_on: false,
+            lost_said: 0,
+            looks: LOOKS_BETWEEN,
         })
     }
 
@@ -137,9 +156,13 @@ impl KernelBox {
         let now = match state {
             State::Sound => None,
             State::Unfit(text) => Some(text),
-            State::Lost(text) => Some(format!(
-                "{text}; packets go by the socket until the switch is restarted"
-            )),
+            State::Lost(text) => {
+                // Also where it is there and has another Ethernet address: nothing may leave with the old one.
+                self.slot.programs().detach();
+                Some(format!(
+                    "{text}; packets go by the socket until the switch is restarted"
+                ))
+            }
         };
         if now == self.said {
             return None;
@@ -147,6 +170,26 @@ impl KernelBox {
         let said = now.clone();
         self.said = now;
         Some(said.unwrap_or_else(|| "the interface serves the box again".to_owned()))
+    }
+
+    /// What was lost, if that is more than was said, and not too soon.
+    fn look_at_losses(&mut self) -> Option<String> {
+        self.looks = self.looks.saturating_add(1);
+        if self.looks < LOOKS_BETWEEN {
+            return None;
+        }
+        let counts = self.counts();
+        let of = |name| counts.get(name).copied().unwrap_or(0);
+        let sum = LOST.map(of).iter().sum();
+        if sum <= self.lost_said {
+            return None;
+        }
+        (self.lost_said, self.looks) = (sum, 0);
+        let lost = LOST.map(|name| format!("{name} {}", of(name)));
+        Some(format!(
+            "packets were lost since the switch began: {}",
+            lost.join(", ")
+        ))
     }
 
     /// If copies were ordered since it last looked and none was made, their way works no more.
@@ -198,6 +241,7 @@ impl PaxosStore for KernelBox {
     }
 
     fn switch_on(&mut self, registers: &PaxosRegisters) -> Result<(), PlaneError> {
+        self.is_on = true;
         // It is off, so nobody else touches them.
         for place in 0..registers.window as usize {
             let slot = place * INSTANCE_BYTES + INSTANCE_SLOT_AT;
@@ -226,6 +270,7 @@ impl PaxosStore for KernelBox {
     }
 
     fn switch_off(&mut self) {
+        self.is_on = false;
         // A box that cannot be stopped could say what its host no longer knows of.
         let stopped = self.simple(BoxOrder::Off, 0);
         assert!(stopped.is_ok(), "the kernel did not stop the box");
@@ -274,16 +319,21 @@ impl PaxosStore for KernelBox {
         self.slot.counters().collect()
     }
 
-    fn look_around(&mut self) -> Option<String> {
+    fn look_around(&mut self) -> Result<Option<String>, PlaneError> {
+        if self.is_on && self.registers().role == PaxosRole::Off as u8 {
+            let text = "the program stopped by itself: a value did not get into its place";
+            return Err(PlaneError::Failed(text.into()));
+        }
         self.look_after_copies();
-        let is_due = self.watch.is_due() || self.said.is_some();
-        let news = if is_due {
-            self.look_at_interface()
-        } else {
-            None
-        };
         // The system may know by now where they are, or that they have moved.
-        let peers = self.set_peers().err().map(|error| error.to_string());
-        news.or(peers)
+        let peers = self.set_peers();
+        peers.map_err(|error| failed(&error))?;
+        self.slot.seek(&self.destinations);
+        let is_due = self.watch.is_due() || self.said.is_some();
+        let news = is_due.then(|| self.look_at_interface()).flatten();
+        let copies = (!self.slot.programs().copies.are_possible()).then(|| {
+            "one frame can be sent as several neither by the driver nor behind it".to_owned()
+        });
+        Ok(news.or(copies).or_else(|| self.look_at_losses()))
     }
 }

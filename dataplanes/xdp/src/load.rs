@@ -503,8 +503,8 @@ mod tests {
             }
         }
         assert!(
-            locks >= 3,
-            "packets, orders and submissions take it: {locks}"
+            locks >= 5,
+            "packets, orders and submissions take it, of groups and of boxes: {locks}"
         );
     }
 

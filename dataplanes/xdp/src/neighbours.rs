@@ -1,8 +1,10 @@
 //! Ethernet addresses of neighbours, as the system knows them. For replicas behind a router it knows none:
 //! theirs are learnt from their packets.
-use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
 use netlink_packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -33,7 +35,27 @@ impl Neighbours {
         self.ask(ip).ok().flatten()
     }
 
+    /// Has the system find out where an IP address is, or whether it still is where it was. Behind a router it
+    /// finds nothing.
+    pub fn seek(&self, ip: IpAddr) {
+        let mut used = self.message_about(ip);
+        used.header.flags = NeighbourFlags::Use;
+        let flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_ACK;
+        // Nothing depends on what it answers; but it must not be taken for the answer to the next question.
+        let _ = self.exchange(RouteNetlinkMessage::NewNeighbour(used), flags);
+    }
+
     fn ask(&self, ip: IpAddr) -> io::Result<Option<[u8; 6]>> {
+        let question = RouteNetlinkMessage::GetNeighbour(self.message_about(ip));
+        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(found)) =
+            self.exchange(question, NLM_F_REQUEST)?.payload
+        else {
+            return Ok(None);
+        };
+        Ok(mac_in(&found))
+    }
+
+    fn message_about(&self, ip: IpAddr) -> NeighbourMessage {
         let mut question = NeighbourMessage::default();
         question.header.ifindex = self.interface;
         let address = match ip {
@@ -49,9 +71,17 @@ impl Neighbours {
         question
             .attributes
             .push(NeighbourAttribute::Destination(address));
+        question
+    }
+
+    fn exchange(
+        &self,
+        said: RouteNetlinkMessage,
+        flags: u16,
+    ) -> io::Result<NetlinkMessage<RouteNetlinkMessage>> {
         let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST;
-        let payload = NetlinkPayload::from(RouteNetlinkMessage::GetNeighbour(question));
+        header.flags = flags;
+        let payload = NetlinkPayload::from(said);
         let mut message = NetlinkMessage::new(header, payload);
         message.finalize();
         let mut bytes = vec![0; message.header.length as usize];
@@ -59,13 +89,7 @@ impl Neighbours {
         self.socket.send(&bytes, 0)?;
         let mut answer = Vec::with_capacity(ANSWER_BYTES_MAX);
         let length = self.socket.recv(&mut answer, 0)?;
-        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer[..length])
-            .map_err(io::Error::other)?;
-        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(found)) = answer.payload
-        else {
-            return Ok(None);
-        };
-        Ok(mac_in(&found))
+        NetlinkMessage::deserialize(&answer[..length]).map_err(io::Error::other)
     }
 }
 

@@ -300,6 +300,13 @@ impl Slot {
             .map_err(refused())
     }
 
+    /// Has the system find out where these are, as it does for what it sends itself.
+    pub fn seek(&self, addresses: &[SocketAddr]) {
+        for address in addresses {
+            self.neighbours.seek(address.ip());
+        }
+    }
+
     /// The programs' counters for this group, by name, and what of the interface's cannot be told apart.
     pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let names = PacketReason::ALL

@@ -97,7 +97,11 @@ impl AcceptorHost {
         for (slot, value) in slots.values().filter(|(it, _)| it.instance > trimmed) {
             host.place.engine.put_back(slot, value);
         }
-        Ok(host)
+        // One that knows less than it has said must say nothing.
+        match host.place.engine.fault() {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(host),
+        }
     }
 
     fn member(
@@ -117,12 +121,7 @@ impl AcceptorHost {
     }
 
     fn off(options: AcceptorOptions, mut place: Place, software: Acceptor) -> Self {
-        let Addresses {
-            learners,
-            coordinators,
-            ..
-        } = place.addresses();
-        let destinations = learners.iter().chain(coordinators).copied().collect();
+        let destinations = Self::destinations(place.addresses());
         place.engine.set_destinations(destinations);
         let software = if options.is_durable {
             software.held()
@@ -134,6 +133,17 @@ impl AcceptorHost {
             place,
             software,
         }
+    }
+
+    /// To whom an acceptor's box sends: coordinators, of whom some may be away, before learners.
+    #[must_use]
+    pub fn destinations(addresses: &Addresses) -> Vec<SocketAddr> {
+        let Addresses {
+            learners,
+            coordinators,
+            ..
+        } = addresses;
+        coordinators.iter().chain(learners).copied().collect()
     }
 
     /// Its box.

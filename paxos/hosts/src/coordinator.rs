@@ -1,5 +1,5 @@
 //! A coordinator's host.
-use crate::place::Place;
+use crate::place::{Addresses, Place};
 use crate::{Driver, Happened, Since};
 use quorumwire_fastpath::PaxosEngine;
 use quorumwire_paxos::{Coordinator, CoordinatorOptions, Orders, Turn};
@@ -15,10 +15,16 @@ impl CoordinatorHost {
     /// A backup. `seed` is for what is left to chance; no two lives have the same.
     #[must_use]
     pub fn new(options: CoordinatorOptions, mut place: Place, now: Since, seed: u64) -> Self {
-        let acceptors = place.addresses().acceptors.clone();
-        place.engine.set_destinations(acceptors);
+        let destinations = Self::destinations(place.addresses());
+        place.engine.set_destinations(destinations);
         let software = Coordinator::new(options, now, seed);
         Self { place, software }
+    }
+
+    /// To whom a coordinator's box sends.
+    #[must_use]
+    pub fn destinations(addresses: &Addresses) -> Vec<SocketAddr> {
+        addresses.acceptors.clone()
     }
 
     /// Its box.

@@ -56,7 +56,12 @@ pub struct BoxPlane {
 
 impl BoxPlane {
     /// A box of this kind that is off, where a switch listens.
-    fn open(&self, listen: SocketAddr, window: u32) -> Result<Box<dyn PaxosStore>, SwitchError> {
+    fn open(
+        &self,
+        listen: SocketAddr,
+        window: u32,
+        destinations: &[SocketAddr],
+    ) -> Result<Box<dyn PaxosStore>, SwitchError> {
         let kind = self.kind;
         let Some(boxes) = &kind.boxes else {
             return Ok(Box::new(PaxosMemory::new(window)));
@@ -67,7 +72,12 @@ impl BoxPlane {
             listen_option: "listen",
             values: &self.values,
         };
-        let opened = (boxes.open)(&kind_options, window).map_err(SwitchError::Plane)?;
+        let mut opened = (boxes.open)(&kind_options, window).map_err(SwitchError::Plane)?;
+        let reached = opened.store.set_destinations(destinations);
+        reached.map_err(|error| {
+            let (option, text) = ("plane".to_owned(), in_words(&error));
+            SwitchError::Plane(NotOpened { option, text })
+        })?;
         if let Some(runs) = &opened.runs {
             tracing::info!("the plane {} runs {runs}", kind.name);
         }
@@ -266,7 +276,13 @@ pub fn run(
     let wire = Datagrams::bind(listen).map_err(|error| SwitchError::Listen(listen, error))?;
     let place = match &options.plane {
         Some(plane) => {
-            let store = plane.open(listen, options.deployment.deployment.window)?;
+            let addresses = &options.deployment.addresses;
+            let destinations = match options.role {
+                Role::Coordinator => CoordinatorHost::destinations(addresses),
+                Role::Acceptor => AcceptorHost::destinations(addresses),
+            };
+            let window = options.deployment.deployment.window;
+            let store = plane.open(listen, window, &destinations)?;
             options.deployment.place_within(own, store)?
         }
         None => options.deployment.place(own)?,
@@ -294,6 +310,7 @@ pub fn run(
         dir: options.dir.clone().unwrap_or_default(),
         next_status: Duration::ZERO,
         next_look: Duration::ZERO,
+        counters: PaxosCounters::default(),
         to_declare: None,
         status,
     };
@@ -410,6 +427,8 @@ struct Process<'a> {
     dir: PathBuf,
     next_status: Duration,
     next_look: Duration,
+    /// As of the last look.
+    counters: PaxosCounters,
     /// A coordinator: lost up to here, once it coordinates.
     to_declare: Option<u64>,
     status: &'a StatusCell,
@@ -477,10 +496,10 @@ impl Process<'_> {
                     Host::Coordinator(host) => host.receive(now, from, datagram, around),
                     Host::Acceptor(host) => host.receive(from, datagram, around),
                 });
-            self.make_durable()?;
             if let Some(fault) = self.host.engine().fault() {
                 return Err(SwitchError::PlaneFailed(in_words(fault)));
             }
+            self.make_durable()?;
             self.station.wire.flush();
             self.station.wait(None).map_err(SwitchError::Wait)?;
         }
@@ -489,11 +508,13 @@ impl Process<'_> {
 
     fn tick(&mut self, now: Since) {
         self.declare_what_is_to_be();
-        if now >= self.next_look {
+        let looks = now >= self.next_look;
+        if looks {
             self.next_look = now + LOOK_PAUSE;
             if let Some(news) = self.host.look_around() {
                 tracing::warn!("{news}");
             }
+            self.counters = self.host.engine().counters();
         }
         let driver = &mut self.station.driver();
         let (engine, last) = match &mut self.host {
@@ -506,13 +527,15 @@ impl Process<'_> {
                 (host.engine(), host.software().last_checkpoint())
             }
         };
-        self.station.reporter.look(&engine.counters(), last);
+        if looks {
+            self.station.reporter.look(&self.counters, last);
+        }
         if now >= self.next_status {
             self.next_status = now + STATUS_PAUSE;
             let status = SwitchStatus {
                 is_on: engine.registers().role != PaxosRole::Off as u8,
                 registers: engine.registers(),
-                counters: engine.counters(),
+                counters: self.counters,
                 last_checkpoint: last,
             };
             *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;

@@ -111,7 +111,7 @@ impl Plan {
             is_durable: random.permille(450),
             write: if random.permille(60) {
                 // Longer than hosts wait for an answer before they ask again.
-                MILLISECOND * random.between(10, 60)
+                MILLISECOND * random.between(10, 200)
             } else {
                 300 * MICROSECOND
             },

@@ -560,12 +560,8 @@ pub const COUNTS_OF_INTERFACE: [&str; 2] = [
 /// Those that the engine does not count, too, for people.
 pub const COUNTERS_OF_PROGRAMS: &[Counter] = &[
     Counter {
-        name: COUNT_INSTANCES_ASSIGNED,
-        help: "Values that a coordinator's box gave an instance",
-    },
-    Counter {
         name: COUNT_PASSED_UP,
-        help: "Packets that the data plane's program left to the server: requests of clients, and what is not a Paxos role's common case",
+        help: "Requests that the data plane's program left to the server",
     },
     Counter {
         name: COUNT_LOST_NO_NEIGHBOUR,
@@ -636,8 +632,7 @@ pub const COUNT_ENTRIES_RESENT: &str = "entries_resent";
 pub const COUNT_GAPS_NOT_ASKED: &str = "gaps_not_asked";
 /// Values that a coordinator's box gave an instance.
 pub const COUNT_INSTANCES_ASSIGNED: &str = "instances_assigned";
-/// Packets that the data plane's program left to the server: requests of clients, and what is not a
-/// Paxos role's common case.
+/// Requests that the data plane's program left to the server.
 pub const COUNT_PASSED_UP: &str = "passed_up";
 /// Packets that the kernel did not send because it knew no Ethernet address; the server sends
 /// entries among them.
