@@ -1,5 +1,6 @@
 //! Where a Paxos role's step runs: its registers, what it knows of each instance, and what moves them. In
-//! ordinary memory it is [`PaxosMemory`]; a box that keeps them elsewhere, such as in the kernel, brings its own.
+//! ordinary memory it is [`PaxosMemory`]; a box that keeps them elsewhere, such as in the kernel, brings its
+//! own.
 use crate::paxos::{paxos_step, paxos_trim};
 use crate::shared::Outcome;
 use quorumwire_interfaces::{PlaneError, PlaneKeys};
@@ -20,8 +21,8 @@ pub struct PaxosStepped<'a> {
     pub value: &'a [u8],
 }
 
-/// Registers, and a slot and a value for each instance of the window. Packets may move them without the engine's
-/// doing. An error means that the store failed: it moves nothing any more.
+/// Registers, and a slot and a value for each instance of the window. Packets may move them without the
+/// engine's doing. An error means that the store failed: it moves nothing any more.
 pub trait PaxosStore: Send {
     /// The registers of this moment.
     fn registers(&self) -> PaxosRegisters;
@@ -81,8 +82,9 @@ pub trait PaxosStore: Send {
         Ok(())
     }
 
-    /// What was counted without the engine's doing, by name: those of [`PacketReason`](quorumwire_wire::packet::PacketReason)
-    /// and of [`PaxosCounters`](crate::PaxosCounters), and others.
+    /// What was counted without the engine's doing, by name: those of
+    /// `PacketReason` and of
+    /// `PaxosCounters`, and others.
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         BTreeMap::new()
     }

@@ -367,8 +367,9 @@ impl Learner {
         true
     }
 
-    /// Asks for an instance, at once unless a refused one has to wait, with a value of one's own where nothing was decided (`recover`), and
-    /// again until it is decided, or all others have forgotten it (see [`is_behind`](Self::is_behind)).
+    /// Asks for an instance, at once unless a refused one has to wait, with a value of one's own where
+    /// nothing was decided (`recover`), and again until it is decided, or all others have forgotten it (see
+    /// [`is_behind`](Self::is_behind)).
     ///
     /// # Errors
     /// Why it is not asked for.

@@ -1,5 +1,5 @@
-//! Where a box of a Paxos role runs, as arguments of a command: the kinds of planes, and those of their options
-//! that boxes have.
+//! Where a box of a Paxos role runs, as arguments of a command: the kinds of planes, and those of their
+//! options that boxes have.
 use clap::builder::{
     NonEmptyStringValueParser, PossibleValuesParser, RangedU64ValueParser, ValueParser,
 };

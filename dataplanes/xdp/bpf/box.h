@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Paxos role at an interface: a proposer's SUBMIT leaves as P2A, and a P2A as P2B, in the frame it
- * came in. All else goes up to the role's host, which takes the step for it by an order: what is
+/* A Paxos role at an interface: a proposer's SUBMIT leaves as P2A, and a P2A as P2B, in the frame
+ * it came in. All else goes up to the role's host, which takes the step for it by an order: what is
  * seldom, and what has to be durable before it is said. */
 #ifndef QW_BOX_H
 #define QW_BOX_H
@@ -34,8 +34,9 @@ static __always_inline void qw_box_ends(struct qw_box *box, struct qw_lock *lock
 		qw_free_lock(lock);
 }
 
-/* Copies a packet's payload into its instance. No helper of the kernel may be called, since its lock
- * may be held. 0 if the frame ends before the payload does, which the packet's form rules out. */
+/* Copies a packet's payload into its instance. No helper of the kernel may be called, since its
+ * lock may be held. 0 if the frame ends before the payload does, which the packet's form rules
+ * out. */
 static __always_inline int qw_keep_value(struct xdp_md *ctx, const struct qw_frame *frame,
 					 struct qw_instance *instance, __u32 bytes)
 {

@@ -1,5 +1,5 @@
-//! A Paxos role's box in the kernel: its registers and instances are in the programs' maps. What is common the
-//! program does by itself (`bpf/box.h`); for the rest the host has it take the step by an order.
+//! A Paxos role's box in the kernel: its registers and instances are in the programs' maps. What is common
+//! the program does by itself (`bpf/box.h`); for the rest the host has it take the step by an order.
 use crate::attached::Note;
 use crate::ffi::MapMemory;
 use crate::interface::{InterfaceChoice, State, Watch};
@@ -36,8 +36,8 @@ pub struct BoxParts {
     pub group_slot: u32,
 }
 
-/// A box in the kernel's receive path, at an interface of its own. What it leaves to software comes to a socket
-/// of the same address.
+/// A box in the kernel's receive path, at an interface of its own. What it leaves to software comes to a
+/// socket of the same address.
 pub struct KernelBox {
     parts: BoxParts,
     slot: Slot,
@@ -66,9 +66,9 @@ const LOST: [&str; 4] = [
 ];
 
 impl KernelBox {
-    /// A box that is off, with so many instances, a power of two; attached to the interface of this name, or to the
-    /// one that has the address. It is noted before where. An error names what is missing. Its user must stay in
-    /// the network namespace that this is called in.
+    /// A box that is off, with so many instances, a power of two; attached to the interface of this name, or
+    /// to the one that has the address. It is noted before where. An error names what is missing. Its user
+    /// must stay in the network namespace that this is called in.
     ///
     /// # Errors
     /// What stands in the way.
@@ -157,7 +157,8 @@ impl KernelBox {
             State::Sound => None,
             State::Unfit(text) => Some(text),
             State::Lost(text) => {
-                // Also where it is there and has another Ethernet address: nothing may leave with the old one.
+                // Also where it is there and has another Ethernet address: nothing may leave with the old
+                // one.
                 self.slot.programs().detach();
                 Some(format!(
                     "{text}; packets go by the socket until the switch is restarted"

@@ -35,8 +35,8 @@ impl Neighbours {
         self.ask(ip).ok().flatten()
     }
 
-    /// Has the system find out where an IP address is, or whether it still is where it was. Behind a router it
-    /// finds nothing.
+    /// Has the system find out where an IP address is, or whether it still is where it was. Behind a router
+    /// it finds nothing.
     pub fn seek(&self, ip: IpAddr) {
         let mut used = self.message_about(ip);
         used.header.flags = NeighbourFlags::Use;

@@ -1,5 +1,5 @@
-//! A Paxos deployment of real processes, on loopback or each on a machine of its own: coordinators, acceptors,
-//! and members in the test.
+//! A Paxos deployment of real processes, on loopback or each on a machine of its own: coordinators,
+//! acceptors, and members in the test.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
-//! A Paxos deployment of real processes, on loopback and in the kernels of machines: each coordinator and each
-//! acceptor is killed and comes back, and at the end all acceptors at once. Each value that a member was told is decided comes to both
-//! learners once, in one order.
+//! A Paxos deployment of real processes, on loopback and in the kernels of machines: each coordinator and
+//! each acceptor is killed and comes back, and at the end all acceptors at once. Each value that a member was
+//! told is decided comes to both learners once, in one order.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! A Paxos role's box in the kernel beside one in ordinary memory: both get the same packets and orders, and must
-//! know, send and leave to their hosts the same. Needs root.
+//! A Paxos role's box in the kernel beside one in ordinary memory: both get the same packets and orders, and
+//! must know, send and leave to their hosts the same. Needs root.
 use crate::loaded::Loaded;
 use crate::twin::frame_of;
 use crate::veth::{Namespaces, PORT, Way, port, send_once, socket};
