@@ -57,7 +57,7 @@ impl Acceptor {
             held: false,
             lives,
             standing: Standing::Member,
-            checkpoints: Checkpoints::new(deployment.learners, trimmed),
+            checkpoints: Checkpoints::new(&deployment, trimmed),
             announce: Duration::from_millis(20),
             next_announcement: Duration::ZERO,
         }
@@ -229,7 +229,7 @@ impl Acceptor {
         })));
         self.lives = lives;
         self.standing = Standing::Member;
-        self.checkpoints = Checkpoints::new(self.deployment.learners, header.session);
+        self.checkpoints = Checkpoints::new(&self.deployment, header.session);
         Noted::LetIn
     }
 

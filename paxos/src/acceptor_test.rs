@@ -6,6 +6,7 @@ const DEPLOYMENT: Deployment = Deployment {
     acceptors: 3,
     coordinators: 2,
     learners: 2,
+    copies: 2,
     window: 16,
 };
 const ROUND: u64 = 3 * ROUND_OWNERS as u64;

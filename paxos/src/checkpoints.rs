@@ -1,11 +1,14 @@
-//! How far acceptors may forget: what all learners have kept (CAANS, section 3.1).
-use crate::deployment::INSTANCE_MAX;
+//! How far acceptors may forget: what all learners have kept (CAANS, section 3.1), or, where learners have the
+//! rest from each other, enough of them.
+use crate::deployment::{Deployment, INSTANCE_MAX};
 use crate::mutants::mutant;
 
 /// What each learner has said it has kept.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     kept: Vec<u64>,
+    /// So many have to have kept what is forgotten.
+    copies: usize,
     /// Declared lost by the operator, or trimmed before this host began.
     trimmed: u64,
 }
@@ -13,9 +16,10 @@ pub struct Checkpoints {
 impl Checkpoints {
     /// Nobody has said anything yet, and instances up to this one are forgotten.
     #[must_use]
-    pub fn new(learners: u8, trimmed: u64) -> Self {
+    pub fn new(deployment: &Deployment, trimmed: u64) -> Self {
         Self {
-            kept: vec![0; usize::from(learners)],
+            kept: vec![0; usize::from(deployment.learners)],
+            copies: usize::from(deployment.copies),
             trimmed,
         }
     }
@@ -25,12 +29,12 @@ impl Checkpoints {
     /// so.
     pub fn note(&mut self, learner: u8, kept: u64) -> Option<u64> {
         *self.kept.get_mut(usize::from(learner))? = Some(kept).filter(|it| *it <= INSTANCE_MAX)?;
-        let of_all = if mutant("trims-what-some-have") {
-            self.kept.iter().max()
+        let enough = if mutant("trims-what-some-have") {
+            self.kept.iter().copied().max()
         } else {
-            self.kept.iter().min()
+            self.last().map(|(_, kept)| kept)
         };
-        self.trim_to(of_all.copied().unwrap_or(0))
+        self.trim_to(enough.unwrap_or(0))
     }
 
     /// Up to here values are lost to learners that have not kept them: the operator says so. As
@@ -42,11 +46,13 @@ impl Checkpoints {
         is_news.then_some(upto)
     }
 
-    /// Who has kept least, and how far: to be blamed where a window is full.
+    /// Who has kept least of those that are needed, and how far: to be blamed where a window is full.
     #[must_use]
     pub fn last(&self) -> Option<(u8, u64)> {
-        let numbered = (0_u8..).zip(self.kept.iter().copied());
-        numbered.min_by_key(|(_, kept)| *kept)
+        let mut numbered: Vec<_> = (0_u8..).zip(self.kept.iter().copied()).collect();
+        numbered
+            .sort_by_key(|(learner, kept)| (std::cmp::Reverse(*kept), std::cmp::Reverse(*learner)));
+        numbered.get(self.copies.checked_sub(1)?).copied()
     }
 }
 
@@ -54,9 +60,31 @@ impl Checkpoints {
 mod tests {
     use super::*;
 
+    fn deployment(copies: u8) -> Deployment {
+        Deployment {
+            group: 7,
+            acceptors: 3,
+            coordinators: 1,
+            learners: 3,
+            copies,
+            window: 16,
+        }
+    }
+
+    #[test]
+    fn what_enough_have_is_forgotten_where_learners_have_the_rest_from_each_other() {
+        let mut checkpoints = Checkpoints::new(&deployment(2), 0);
+        assert_eq!(checkpoints.note(0, 9), None, "one copy is not enough");
+        assert_eq!(checkpoints.last(), Some((2, 0)));
+        assert_eq!(checkpoints.note(2, 5), Some(5));
+        assert_eq!(checkpoints.last(), Some((2, 5)));
+        assert_eq!(checkpoints.note(1, 7), Some(7));
+        assert_eq!(checkpoints.note(0, 3), None, "an older checkpoint");
+    }
+
     #[test]
     fn what_all_have_is_forgotten_and_who_keeps_it_is_named() {
-        let mut checkpoints = Checkpoints::new(3, 2);
+        let mut checkpoints = Checkpoints::new(&deployment(3), 2);
         assert_eq!(checkpoints.note(0, 9), None);
         assert_eq!(checkpoints.note(1, 5), None);
         assert_eq!(checkpoints.last(), Some((2, 0)));

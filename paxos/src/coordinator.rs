@@ -122,7 +122,7 @@ impl Coordinator {
             chance: ChaCha8Rng::seed_from_u64(seed),
             highest_round: 0,
             coordinated_round: 0,
-            checkpoints: Checkpoints::new(options.deployment.learners, 0),
+            checkpoints: Checkpoints::new(&options.deployment, 0),
             trimmed: 0,
             had: 0,
             implausible: 0,

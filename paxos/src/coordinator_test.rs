@@ -5,6 +5,7 @@ const DEPLOYMENT: Deployment = Deployment {
     acceptors: 3,
     coordinators: 2,
     learners: 2,
+    copies: 2,
     window: 16,
 };
 

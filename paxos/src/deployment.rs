@@ -17,8 +17,11 @@ pub struct Deployment {
     pub acceptors: u8,
     /// At least 1: who coordinates first, and its backups.
     pub coordinators: u8,
-    /// At least 1. Acceptors forget what all of them have kept.
+    /// At least 1.
     pub learners: u8,
+    /// Acceptors forget what so many learners have kept: all, unless one that was away is given the values by
+    /// the others.
+    pub copies: u8,
     /// Instances that can be open at a time: a power of two, at most [`INSTANCE_WINDOW_MAX`].
     pub window: u32,
 }
@@ -32,6 +35,8 @@ pub enum Impossible {
     Coordinators,
     /// At least one learner.
     Learners,
+    /// One to all learners have to have a copy.
+    Copies,
     /// Coordinators and learners together have at most 256 numbers of rounds.
     Owners,
     /// The window is no power of two, or too large.
@@ -51,6 +56,8 @@ impl Deployment {
             Err(Impossible::Coordinators)
         } else if self.learners == 0 {
             Err(Impossible::Learners)
+        } else if self.copies == 0 || self.copies > self.learners {
+            Err(Impossible::Copies)
         } else if owners > ROUND_OWNERS {
             Err(Impossible::Owners)
         } else if !self.window.is_power_of_two() || self.window as usize > INSTANCE_WINDOW_MAX {
@@ -130,6 +137,7 @@ mod tests {
         acceptors: 5,
         coordinators: 2,
         learners: 3,
+        copies: 3,
         window: 16,
     };
 
@@ -172,6 +180,8 @@ mod tests {
                 },
                 Impossible::Owners,
             ),
+            (Deployment { copies: 0, ..GOOD }, Impossible::Copies),
+            (Deployment { copies: 4, ..GOOD }, Impossible::Copies),
             (Deployment { window: 0, ..GOOD }, Impossible::Window),
             (Deployment { window: 12, ..GOOD }, Impossible::Window),
             (

@@ -7,6 +7,7 @@ const DEPLOYMENT: Deployment = Deployment {
     acceptors: 3,
     coordinators: 2,
     learners: 2,
+    copies: 2,
     window: 16,
 };
 const ROUND: u64 = 0x200;

@@ -6,6 +6,7 @@ const DEPLOYMENT: Deployment = Deployment {
     acceptors: 3,
     coordinators: 2,
     learners: 1,
+    copies: 1,
     window: 16,
 };
 const RETRY: Duration = Duration::from_millis(10);

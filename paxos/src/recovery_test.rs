@@ -5,6 +5,7 @@ const DEPLOYMENT: Deployment = Deployment {
     acceptors: 3,
     coordinators: 2,
     learners: 4,
+    copies: 4,
     window: 4,
 };
 const ROUND: u64 = 0x205;

@@ -5,6 +5,7 @@ const DEPLOYMENT: Deployment = Deployment {
     acceptors: 3,
     coordinators: 2,
     learners: 1,
+    copies: 1,
     window: 4,
 };
 

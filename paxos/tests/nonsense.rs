@@ -18,6 +18,7 @@ const DEPLOYMENT: Deployment = Deployment {
     acceptors: 3,
     coordinators: 2,
     learners: 2,
+    copies: 2,
     window: 16,
 };
 const ORDERS_MAX: usize = ADOPTED_AT_ONCE + RECOVERING_MAX + 8;

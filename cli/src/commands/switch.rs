@@ -120,6 +120,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         number: arguments.number,
         listen: arguments.listen,
         dir: arguments.dir.clone(),
+        memory: None,
         durability: match arguments.durability {
             DurabilityName::Sync => Durability::Sync,
             DurabilityName::Memory => Durability::Memory,

@@ -64,6 +64,8 @@ impl Backend {
                     learner: given.learner,
                     listen: None,
                     dir: given.dir,
+                    memory: None,
+                    begin_behind: None,
                     only_submits: given.only_submits,
                     window_bytes: usize::try_from(window_bytes).unwrap_or(usize::MAX),
                     deadline: given.deadline,

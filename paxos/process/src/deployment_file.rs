@@ -53,6 +53,23 @@ pub struct Timing {
     pub retry: Duration,
 }
 
+/// A deployment that no file describes: a program has made it up, and all its hosts with it.
+#[derive(Clone, Debug)]
+pub struct DeploymentParts {
+    /// Its name, 1 to 64 bytes.
+    pub name: String,
+    /// Where its hosts are.
+    pub addresses: Addresses,
+    /// Learners that have to keep what is forgotten: one that was away has it from them.
+    pub copies: u8,
+    /// Instances that can be open.
+    pub window: u32,
+    /// After so long a backup takes over.
+    pub silence: Duration,
+    /// What packets are signed with.
+    pub key: [u8; 16],
+}
+
 /// A deployment, as its file says.
 #[derive(Clone, Debug)]
 pub struct DeploymentFile {
@@ -65,7 +82,14 @@ pub struct DeploymentFile {
     pub addresses: Arc<Addresses>,
     /// How long they wait.
     pub timing: Timing,
-    key_file: PathBuf,
+    key: Key,
+}
+
+/// Where the key is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Key {
+    File(PathBuf),
+    Here([u8; 16]),
 }
 
 /// Why a file is not used.
@@ -106,23 +130,67 @@ impl DeploymentFile {
 
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let text: Text = toml::from_str(text).map_err(|error| error.to_string())?;
-        if text.name.is_empty() || text.name.len() > CLUSTER_NAME_BYTES_MAX {
+        let silence_ms = text.silence_ms.unwrap_or(SILENCE_MS);
+        if !SILENCE_MS_RANGE.contains(&silence_ms) {
+            return Err(format!(
+                "silence-ms is {silence_ms}; allowed: {} to {}",
+                SILENCE_MS_RANGE.start(),
+                SILENCE_MS_RANGE.end()
+            ));
+        }
+        let copies = count("learners", &text.learners)?;
+        let parts = DeploymentParts {
+            name: text.name,
+            addresses: Addresses {
+                coordinators: text.coordinators,
+                acceptors: text.acceptors,
+                learners: text.learners,
+            },
+            copies,
+            window: text.window.unwrap_or(WINDOW),
+            silence: Duration::from_millis(silence_ms),
+            key: [0; 16],
+        };
+        let mut file = Self::of_parts(parts)?;
+        file.key = Key::File(folder.join(text.key_file));
+        Ok(file)
+    }
+
+    /// A deployment that no file describes.
+    ///
+    /// # Errors
+    /// What is wrong with it, with the values that are allowed.
+    pub fn of_parts(parts: DeploymentParts) -> Result<Self, String> {
+        let DeploymentParts {
+            name,
+            addresses,
+            copies,
+            window,
+            silence,
+            key,
+        } = parts;
+        if name.is_empty() || name.len() > CLUSTER_NAME_BYTES_MAX {
             return Err(format!(
                 "name has {} bytes; allowed: 1 to {CLUSTER_NAME_BYTES_MAX}",
-                text.name.len()
+                name.len()
             ));
         }
         let mut deployment = Deployment {
             group: 0,
-            acceptors: count("acceptors", &text.acceptors)?,
-            coordinators: count("coordinators", &text.coordinators)?,
-            learners: count("learners", &text.learners)?,
-            window: text.window.unwrap_or(WINDOW),
+            acceptors: count("acceptors", &addresses.acceptors)?,
+            coordinators: count("coordinators", &addresses.coordinators)?,
+            learners: count("learners", &addresses.learners)?,
+            copies,
+            window,
         };
         deployment.check().map_err(|it| in_words(it).to_owned())?;
-        deployment.group = group_of(&text.name, &deployment);
+        deployment.group = group_of(&name, &deployment);
         let mut seen = BTreeSet::new();
-        let all = [&text.coordinators, &text.acceptors, &text.learners];
+        let all = [
+            &addresses.coordinators,
+            &addresses.acceptors,
+            &addresses.learners,
+        ];
         for address in all.into_iter().flatten() {
             if address.port() == 0 || address.ip().is_unspecified() {
                 return Err(format!(
@@ -135,30 +203,17 @@ impl DeploymentFile {
                 ));
             }
         }
-        let silence_ms = text.silence_ms.unwrap_or(SILENCE_MS);
-        if !SILENCE_MS_RANGE.contains(&silence_ms) {
-            return Err(format!(
-                "silence-ms is {silence_ms}; allowed: {} to {}",
-                SILENCE_MS_RANGE.start(),
-                SILENCE_MS_RANGE.end()
-            ));
-        }
-        let silence = Duration::from_millis(silence_ms);
         let heartbeat = (silence / HEARTBEATS_IN_SILENCE).min(HEARTBEAT_MAX);
         Ok(Self {
-            name: text.name,
+            name,
             deployment,
-            addresses: Arc::new(Addresses {
-                coordinators: text.coordinators,
-                acceptors: text.acceptors,
-                learners: text.learners,
-            }),
+            addresses: Arc::new(addresses),
             timing: Timing {
                 silence,
                 heartbeat,
                 retry: 2 * heartbeat,
             },
-            key_file: folder.join(text.key_file),
+            key: Key::Here(key),
         })
     }
 
@@ -192,9 +247,15 @@ impl DeploymentFile {
     /// # Errors
     /// The file with the key cannot be used.
     pub fn load_keys(&self) -> Result<PlaneKeys, DeploymentError> {
-        let keys = ClientKeys::load(&self.key_file).and_then(|file| file.pair());
-        let keys =
-            keys.map_err(|error| DeploymentError::Key(self.key_file.clone(), error.to_string()))?;
+        let keys = match &self.key {
+            Key::File(path) => ClientKeys::load(path)
+                .and_then(|file| file.pair())
+                .map_err(|error| DeploymentError::Key(path.clone(), error.to_string()))?,
+            Key::Here(key) => PlaneKeyPair {
+                key: *key,
+                ..PlaneKeyPair::default()
+            },
+        };
         let of = |purpose: &[u8]| PlaneKeyPair {
             epoch: keys.epoch,
             key: derived(&keys.key, &self.name, purpose),
@@ -227,6 +288,7 @@ fn in_words(what: Impossible) -> &'static str {
         Impossible::Acceptors => "acceptors: allowed are 1 to 7 addresses",
         Impossible::Coordinators => "coordinators: at least one address is needed",
         Impossible::Learners => "learners: at least one address is needed",
+        Impossible::Copies => "copies: allowed are 1 to as many as there are learners",
         Impossible::Owners => "coordinators and learners: allowed are 256 addresses together",
         Impossible::Window => "window: allowed is a power of two, at most 65536",
     }
@@ -241,6 +303,9 @@ fn group_of(name: &str, deployment: &Deployment) -> u32 {
         deployment.acceptors,
         deployment.learners,
     ]);
+    if deployment.copies < deployment.learners {
+        hash.update([deployment.copies]);
+    }
     hash.update(deployment.window.to_be_bytes());
     hash.update(name.as_bytes());
     let first = hash.finalize();

@@ -30,7 +30,7 @@ fn a_file_says_who_there_is() {
     assert_eq!(file.addresses.acceptors.len(), 3);
     assert_eq!(file.timing.silence, Duration::from_millis(40));
     assert_eq!(file.timing.heartbeat, Duration::from_millis(5));
-    assert_eq!(file.key_file, Path::new("/etc/orders.keys"));
+    assert_eq!(file.key, Key::File("/etc/orders.keys".into()));
 }
 
 #[test]
@@ -48,6 +48,35 @@ fn hosts_that_disagree_do_not_hear_each_other() {
     ] {
         assert_ne!(group(&other), usual, "{other}");
     }
+}
+
+#[test]
+fn a_deployment_without_a_file_is_checked_alike() {
+    let all = |port: u16, count: u16| (port..port + count).map(|it| ([127, 0, 0, 1], it).into());
+    let parts = |copies| DeploymentParts {
+        name: "made up".to_owned(),
+        addresses: Addresses {
+            coordinators: all(100, 3).collect(),
+            acceptors: all(200, 3).collect(),
+            learners: all(300, 3).collect(),
+        },
+        copies,
+        window: 16,
+        silence: Duration::from_millis(80),
+        key: [7; 16],
+    };
+    let group = |copies| DeploymentFile::of_parts(parts(copies)).map(|it| it.deployment.group);
+    assert!(group(0).is_err() && group(4).is_err());
+    assert_ne!(group(2).unwrap(), group(3).unwrap(), "what they forget");
+    let mut twice = parts(3);
+    twice.addresses.learners = all(200, 3).collect();
+    let error = DeploymentFile::of_parts(twice).unwrap_err();
+    assert!(error.contains("stands there twice"), "{error}");
+    let of = |key| {
+        let file = DeploymentFile::of_parts(DeploymentParts { key, ..parts(2) });
+        file.unwrap().load_keys().unwrap().cluster.key
+    };
+    assert_ne!(of([7; 16]), of([8; 16]));
 }
 
 #[test]

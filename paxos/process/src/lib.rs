@@ -8,11 +8,13 @@ mod station;
 mod switch;
 mod waiting;
 
-pub use deployment_file::{DeploymentError, DeploymentFile, Timing};
+pub use deployment_file::{DeploymentError, DeploymentFile, DeploymentParts, Timing};
 pub use member::{
     Instance, Member, MemberError, MemberOptions, Recovered, SUBMITTED_MAX, WINDOW_BYTES,
 };
 pub use quorumwire_paxos::VALUE_BYTES_MAX;
+pub use quorumwire_paxos_hosts::Addresses;
+pub use quorumwire_storage::{LearnerCheckpoint, MemoryDisk};
 pub use switch::{
     BoxPlane, Durability, Lives, Role, STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions,
     SwitchStatus, make_folder, run,

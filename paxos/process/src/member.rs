@@ -10,7 +10,7 @@ use quorumwire_paxos::{
     VALUE_BYTES_MAX, Values,
 };
 use quorumwire_paxos_hosts::{LearnerHost, Since};
-use quorumwire_storage::{FolderDisk, LearnerCheckpoint, LearnerFolder};
+use quorumwire_storage::{Disk, FolderDisk, LearnerCheckpoint, LearnerFolder, MemoryDisk};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
@@ -45,6 +45,10 @@ pub struct MemberOptions {
     pub listen: Option<SocketAddr>,
     /// Its folder: what has to be kept with a checkpoint of the program.
     pub dir: PathBuf,
+    /// It, where it need not survive the process; `dir` only names it then.
+    pub memory: Option<MemoryDisk>,
+    /// Begin behind this checkpoint of another learner, unless this one's is further.
+    pub begin_behind: Option<LearnerCheckpoint>,
     /// It is given no values: what is decided counts as checkpointed.
     pub only_submits: bool,
     /// Bytes of values that may wait to be taken.
@@ -148,6 +152,7 @@ enum Command {
     Submit(Vec<u8>, Done),
     Checkpoint(Instance, Sender<Result<(), MemberError>>),
     Recover(Instance, Vec<u8>, Sender<Result<Recovered, MemberError>>),
+    BeginBehind(LearnerCheckpoint, Sender<Result<(), MemberError>>),
 }
 
 #[derive(Default)]
@@ -159,6 +164,8 @@ struct Queues {
     waiting_bytes: usize,
     /// The last one that the program took.
     taken: Instance,
+    /// What the folder holds.
+    kept: LearnerCheckpoint,
     /// Nothing is delivered until all before this comes from somebody else.
     behind: Option<Instance>,
     closed: bool,
@@ -210,10 +217,18 @@ impl Member {
         })?;
         let place = deployment.place(own)?;
         let failed = |error| MemberError::Folder(options.dir.clone(), error);
-        std::fs::create_dir_all(&options.dir).map_err(failed)?;
-        let disk = FolderDisk::open(&options.dir).map_err(failed)?;
+        let disk: Arc<dyn Disk> = match &options.memory {
+            Some(memory) => Arc::new(memory.clone()),
+            None => Arc::new(FolderDisk::open(&options.dir).map_err(failed)?),
+        };
         let group = deployment.deployment.group;
-        let (folder, kept) = LearnerFolder::open(Arc::new(disk), group).map_err(failed)?;
+        let (folder, mut kept) = LearnerFolder::open(disk, group).map_err(failed)?;
+        if let Some(other) = &options.begin_behind
+            && other.state_at > kept.state_at
+        {
+            folder.write(other).map_err(failed)?;
+            kept.clone_from(other);
+        }
         let values = if kept.state.is_empty() {
             Values::default()
         } else {
@@ -243,6 +258,7 @@ impl Member {
         let shared = Arc::new(Shared {
             queues: Mutex::new(Queues {
                 taken: kept.upto,
+                kept: kept.clone(),
                 ..Queues::default()
             }),
             changed: Condvar::new(),
@@ -369,6 +385,24 @@ impl Member {
     #[must_use]
     pub fn taken(&self) -> Instance {
         self.shared.queues().taken
+    }
+
+    /// What is kept: another learner, whose program has what this one has made of all values up to there,
+    /// can begin behind it.
+    #[must_use]
+    pub fn kept(&self) -> LearnerCheckpoint {
+        self.shared.queues().kept.clone()
+    }
+
+    /// Goes on behind a checkpoint of another learner, whose program has given this one what it has made of
+    /// all values up to there: mostly, because they are kept by nobody else ([`MemberError::Behind`]). Values
+    /// that wait to be taken stay. Nothing happens if this learner is further.
+    ///
+    /// # Errors
+    /// The checkpoint is none, or the folder cannot be written.
+    pub fn begin_behind(&self, checkpoint: LearnerCheckpoint) -> Result<(), MemberError> {
+        let (tell, told) = channel();
+        self.ask(Command::BeginBehind(checkpoint, tell), &told)
     }
 
     /// What the program made of all values up to this instance, which it was given, is safe: they are not
@@ -501,6 +535,9 @@ impl MemberThread {
                     let outcome = self.checkpoint(upto);
                     tell.send(outcome).ok();
                 }
+                Some(Command::BeginBehind(checkpoint, tell)) => {
+                    tell.send(self.begin_behind(checkpoint)).ok();
+                }
                 Some(Command::Recover(instance, no_op, tell)) => {
                     self.recover(instance, &no_op, tell);
                 }
@@ -569,10 +606,27 @@ impl MemberThread {
         Ok(())
     }
 
+    fn begin_behind(&mut self, checkpoint: LearnerCheckpoint) -> Result<(), MemberError> {
+        let failed = |error| MemberError::Folder(self.dir.clone(), error);
+        let values = Values::from_bytes(&checkpoint.state).map_err(failed)?;
+        if !self.host.begin_behind(checkpoint.state_at, values) {
+            return Ok(());
+        }
+        self.state = None;
+        self.delivered_upto = self.delivered_upto.max(checkpoint.upto);
+        let mut queues = self.shared.queues();
+        queues.taken = queues.taken.max(checkpoint.upto);
+        drop(queues);
+        self.keep(checkpoint)?;
+        self.see_behind();
+        Ok(())
+    }
+
     fn keep(&mut self, checkpoint: LearnerCheckpoint) -> Result<(), MemberError> {
         let written = self.folder.write(&checkpoint);
         written.map_err(|error| MemberError::Folder(self.dir.clone(), error))?;
         self.host.keep(checkpoint.state_at);
+        self.shared.queues().kept.clone_from(&checkpoint);
         self.kept = checkpoint;
         Ok(())
     }

@@ -8,7 +8,9 @@ use quorumwire_interfaces::PlaneError;
 use quorumwire_paxos::CoordinatorOptions;
 use quorumwire_paxos_hosts::{AcceptorHost, AcceptorOptions, CoordinatorHost, Place, Since};
 use quorumwire_plane_door::{Demand, KindOptions, NotOpened, PlaneKind, Values};
-use quorumwire_storage::{FolderDisk, VoteLog, VotesError, VotesFolder, VotesOwner};
+use quorumwire_storage::{
+    Disk, FolderDisk, MemoryDisk, VoteLog, VotesError, VotesFolder, VotesOwner,
+};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::{PaxosRegisters, PaxosRole};
 use std::io;
@@ -98,6 +100,8 @@ pub struct SwitchOptions {
     pub listen: Option<SocketAddr>,
     /// An acceptor's folder.
     pub dir: Option<PathBuf>,
+    /// It, where it need not survive the process; `dir` only names it then.
+    pub memory: Option<MemoryDisk>,
     /// What an acceptor remembers.
     pub durability: Durability,
     /// It looks for packets for so long before it sleeps.
@@ -198,6 +202,15 @@ impl SwitchOptions {
         })
     }
 
+    fn open_disk(&self) -> Result<Arc<dyn Disk>, SwitchError> {
+        if let Some(memory) = &self.memory {
+            return Ok(Arc::new(memory.clone()));
+        }
+        let dir = self.dir()?;
+        let disk = FolderDisk::open(dir).map_err(|error| SwitchError::Folder(dir.clone(), error));
+        Ok(Arc::new(disk?))
+    }
+
     fn owner(&self) -> VotesOwner {
         VotesOwner {
             group: self.deployment.deployment.group,
@@ -233,9 +246,8 @@ pub fn make_folder(options: &SwitchOptions, lives: Lives) -> Result<(), SwitchEr
                 .max(1)
         }
     };
-    std::fs::create_dir_all(dir).map_err(|error| SwitchError::Folder(dir.clone(), error))?;
-    let disk = FolderDisk::open(dir).map_err(|error| SwitchError::Folder(dir.clone(), error))?;
-    VotesFolder::create(&disk, &options.owner(), life)
+    let disk = options.open_disk()?;
+    VotesFolder::create(&*disk, &options.owner(), life)
         .map_err(|error| SwitchError::Votes(dir.clone(), error))
 }
 
@@ -340,10 +352,9 @@ fn acceptor(
     place: Place,
 ) -> Result<(AcceptorHost, Option<VoteLog>), SwitchError> {
     let dir = options.dir()?;
-    let failed = |error| SwitchError::Folder(dir.clone(), error);
     let votes_failed = |error| SwitchError::Votes(dir.clone(), error);
-    let disk = FolderDisk::open(dir).map_err(failed)?;
-    let mut folder = VotesFolder::open(Arc::new(disk), options.owner()).map_err(votes_failed)?;
+    let disk = options.open_disk()?;
+    let mut folder = VotesFolder::open(disk, options.owner()).map_err(votes_failed)?;
     let acceptor = AcceptorOptions {
         deployment: options.deployment.deployment,
         me: options.number,

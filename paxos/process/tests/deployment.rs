@@ -130,6 +130,7 @@ impl World {
             number: u8::try_from(number).expect("few"),
             listen: None,
             dir: Some(folder.path().join(format!("acceptor-{number}"))),
+            memory: None,
             durability,
             busy_poll: Duration::ZERO,
             plane: None,
@@ -168,6 +169,8 @@ fn options(file: &DeploymentFile, learner: u8, dir: &Path) -> MemberOptions {
         learner,
         listen: None,
         dir: dir.to_owned(),
+        memory: None,
+        begin_behind: None,
         only_submits: false,
         window_bytes: WINDOW_BYTES,
         deadline: DEADLINE,
@@ -398,6 +401,20 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
         matches!(behind, MemberError::Behind { upto } if upto >= last),
         "{behind}"
     );
+    // With what the other one has kept it goes on, and with what was submitted meanwhile.
+    let (tell, told) = std::sync::mpsc::channel();
+    let done = move |outcome| {
+        tell.send(outcome).ok();
+    };
+    other
+        .submit_then(b"meanwhile".to_vec(), done)
+        .expect("taken");
+    let last = take(&one, 1);
+    one.checkpoint(last[0].0).expect("kept");
+    other.begin_behind(one.kept()).expect("a checkpoint");
+    let instance = told.recv_timeout(DEADLINE).expect("in time");
+    let instance = instance.expect("decided");
+    assert_eq!(take(&other, 1), [(instance, b"meanwhile".to_vec())]);
 }
 
 #[test]

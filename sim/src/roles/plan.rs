@@ -89,6 +89,7 @@ pub struct Plan {
 
 /// So that a seed gives other numbers than to a cluster of replicas.
 const STREAM: u64 = 0x7061_786f_735f_5f31;
+const COPIES_STREAM: u64 = 0x636f_7069_6573_5f31;
 
 impl Plan {
     /// What this seed means.
@@ -97,12 +98,18 @@ impl Plan {
         let mut random = Random::new(seed ^ STREAM);
         let one_number = random.permille(60);
         let acceptors = [3, 3, 3, 5, 7, 1, 2, 4];
-        let deployment = Deployment {
+        let mut deployment = Deployment {
             group: 9,
             acceptors: random.pick(&acceptors).unwrap_or(3),
             coordinators: small(random.between(2, 4)),
             learners: small(random.between(1, 4)),
+            copies: 0,
             window: [8, 16, 32, 128][small_place(random.below(4))],
+        };
+        // Learners have what they lack from each other, or not.
+        deployment.copies = match Random::new(seed ^ COPIES_STREAM).below(4) {
+            0 => deployment.learners / 2 + 1,
+            _ => deployment.learners,
         };
         let is_long = random.permille(200);
         let settings = Settings {

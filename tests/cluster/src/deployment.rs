@@ -186,6 +186,8 @@ impl<'n> Deployment<'n> {
             learner,
             listen: None,
             dir: self.path(&format!("learner-{learner}")).into(),
+            memory: None,
+            begin_behind: None,
             only_submits: false,
             window_bytes: WINDOW_BYTES,
             deadline: DEADLINE,
