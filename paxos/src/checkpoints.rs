@@ -1,5 +1,5 @@
-//! How far acceptors may forget: what all learners have kept (CAANS, section 3.1), or, where learners have the
-//! rest from each other, enough of them.
+//! How far acceptors may forget: what all learners have kept (CAANS, section 3.1), or, where learners have
+//! the rest from each other, enough of them.
 use crate::deployment::{Deployment, INSTANCE_MAX};
 use crate::mutants::mutant;
 

@@ -8,6 +8,7 @@ mod backend;
 mod bell;
 mod configuration;
 mod error;
+mod evpaxos;
 mod ffi;
 mod handle;
 mod table;

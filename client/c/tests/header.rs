@@ -9,6 +9,11 @@ use tempfile::TempDir;
 
 const HEADER: &str = include_str!("../quorumwire.h");
 const MAP: &str = include_str!("../quorumwire.map");
+const EVPAXOS_HEADERS: [&str; 2] = [
+    include_str!("../evpaxos/evpaxos.h"),
+    include_str!("../evpaxos/paxos.h"),
+];
+const EVPAXOS_MAP: &str = include_str!("../evpaxos/evpaxos.map");
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 
 fn folder() -> PathBuf {
@@ -41,9 +46,9 @@ fn installed() -> TempDir {
 }
 
 /// The header without what it explains.
-fn code() -> String {
+fn code(header: &str) -> String {
     let mut code = String::new();
-    let mut left = HEADER;
+    let mut left = header;
     while let Some((before, comment)) = left.split_once("/*") {
         code.push_str(before);
         left = comment.split_once("*/").expect("comments end").1;
@@ -52,13 +57,40 @@ fn code() -> String {
 }
 
 /// Names in front of an opening parenthesis.
-fn declared() -> BTreeSet<String> {
-    let code = code();
+fn declared(header: &str) -> BTreeSet<String> {
+    let code = code(header);
     let words = code.split('(').map(|before| {
         let word = before.rsplit(|it: char| !it.is_ascii_alphanumeric() && it != '_');
         word.into_iter().next().unwrap_or_default().to_owned()
     });
-    words.filter(|it| it.starts_with("quorumwire_")).collect()
+    words.filter(|it| !it.is_empty()).collect()
+}
+
+/// Symbols of a shared library, all of which have this version.
+fn exported(library: &Path, version: &str) -> BTreeSet<String> {
+    let library = library.to_str().unwrap();
+    let symbols = stdout(
+        "nm",
+        &["-D", "--defined-only", "--with-symbol-versions", library],
+    );
+    let mut exported = BTreeSet::new();
+    for line in symbols.lines() {
+        let name = line.split_whitespace().nth(2).unwrap();
+        if name.starts_with(version) {
+            continue; // the version itself
+        }
+        let (name, its) = name.split_once("@@").expect("a version");
+        assert_eq!(its, version, "{name}");
+        exported.insert(name.to_owned());
+    }
+    exported
+}
+
+/// Symbols that a list names.
+fn mapped(map: &str) -> BTreeSet<String> {
+    let lines = map.lines().filter_map(|line| line.strip_prefix('\t'));
+    let names = lines.filter_map(|line| line.strip_suffix(';'));
+    names.filter(|it| *it != "*").map(str::to_owned).collect()
 }
 
 /// The numbers that the header gives names to.
@@ -74,27 +106,13 @@ fn constants() -> Vec<String> {
 fn every_symbol_is_declared_has_a_version_and_a_page_of_the_manual() {
     let prefix = installed();
     let library = prefix.path().join("lib/libquorumwire.so");
-    let library = library.to_str().unwrap();
-    let symbols = stdout(
-        "nm",
-        &["-D", "--defined-only", "--with-symbol-versions", library],
-    );
-    let mut exported = BTreeSet::new();
-    for line in symbols.lines() {
-        let name = line.split_whitespace().nth(2).unwrap();
-        if name.starts_with("QUORUMWIRE_") {
-            continue; // the version itself
-        }
-        let (name, version) = name.split_once("@@").expect("a version");
-        assert_eq!(version, "QUORUMWIRE_1.0", "{name}");
-        exported.insert(name.to_owned());
-    }
-    assert_eq!(exported, declared());
+    let exported = exported(&library, "QUORUMWIRE_1.0");
+    let mut declared = declared(HEADER);
+    declared.retain(|it| it.starts_with("quorumwire_"));
+    assert_eq!(exported, declared);
     assert_eq!(exported.len(), 14);
-    let mapped = MAP.lines().filter_map(|line| line.trim().strip_suffix(';'));
-    let mapped = mapped.filter(|it| it.starts_with("quorumwire_"));
-    assert_eq!(exported, mapped.map(str::to_owned).collect());
-    let dynamic = stdout("readelf", &["-d", library]);
+    assert_eq!(exported, mapped(MAP));
+    let dynamic = stdout("readelf", &["-d", library.to_str().unwrap()]);
     assert!(
         dynamic.contains("soname: [libquorumwire.so.1]"),
         "{dynamic}"
@@ -107,6 +125,34 @@ fn every_symbol_is_declared_has_a_version_and_a_page_of_the_manual() {
             text = fs::read_to_string(other).expect(&name);
         }
         assert!(text.contains(&format!("{name}(")), "{name}");
+    }
+}
+
+#[test]
+fn what_libpaxos_has_is_declared_and_exported_and_nothing_else() {
+    let prefix = installed();
+    let library = prefix.path().join("lib/libquorumwire-evpaxos.so");
+    let exported = exported(&library, "QUORUMWIRE_EVPAXOS_1.0");
+    let mut declared: BTreeSet<String> =
+        EVPAXOS_HEADERS.iter().flat_map(|it| declared(it)).collect();
+    // The type of a function, and the only variable.
+    declared.retain(|it| it.contains("paxos") || it.starts_with("ev"));
+    declared.insert("paxos_config".to_owned());
+    assert_eq!(exported, declared);
+    assert_eq!(exported, mapped(EVPAXOS_MAP));
+    let dynamic = stdout("readelf", &["-d", library.to_str().unwrap()]);
+    let soname = "soname: [libquorumwire-evpaxos.so.1]";
+    assert!(dynamic.contains(soname), "{dynamic}");
+    // Both languages take the headers, alone and together, in any order.
+    let include = format!("-I{}", folder().join("evpaxos").display());
+    let source = prefix.path().join("both.c");
+    for headers in [&["evpaxos"][..], &["paxos"], &["paxos", "evpaxos"]] {
+        let lines = headers.iter().map(|it| format!("#include <{it}.h>\n"));
+        fs::write(&source, lines.collect::<String>()).unwrap();
+        for language in [&["-std=c99"][..], &["-x", "c++", "-std=c++11"]] {
+            let rest = [&include, "-fsyntax-only", source.to_str().unwrap()];
+            run("cc", &[language, &WARNINGS, &rest].concat());
+        }
     }
 }
 

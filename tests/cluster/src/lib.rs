@@ -4,6 +4,7 @@
 
 pub mod binary;
 pub mod browser;
+pub mod c_programs;
 pub mod client;
 pub mod cluster;
 pub mod datagrams;

@@ -19,7 +19,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 pub const REPLICAS_MAX: u16 = 16;
 
 /// Names of everything the harness leaves in the system begin so, followed by `-PID-NUMBER`.
-pub(crate) const NAME_PREFIX: &str = "qwtest";
+pub const NAME_PREFIX: &str = "qwtest";
 
 const NAMESPACES_DIR: &str = "/run/netns";
 const FIRST_REPLICA_HOST: u8 = 10;

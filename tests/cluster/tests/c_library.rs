@@ -2,19 +2,19 @@
 //! real cluster whose replicas are killed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use quorumwire_cluster_tests::c_programs::{self, install, lines, start, succeed};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_cluster_tests::deployment::Deployment;
 use quorumwire_cluster_tests::waiting::wait_within;
 
-const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 const VALUES: usize = 2000;
 /// Values whose fate is known between two kills of switches.
 const BETWEEN_KILLS: usize = 50;
@@ -22,56 +22,8 @@ const BETWEEN_KILLS: usize = 50;
 const END: &str = "the end";
 const DEADLINE: Duration = Duration::from_mins(2);
 
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn succeed(command: &mut Command) -> Result<String> {
-    let done = command.stdin(Stdio::null()).output();
-    let done = done.with_context(|| format!("{command:?}"))?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    ensure!(done.status.success(), "{command:?}: {said}");
-    Ok(String::from_utf8(done.stdout)?)
-}
-
-/// Installs the library into this folder.
-fn install(prefix: &Path) -> Result<()> {
-    let mut install = Command::new(repository().join("client/c/install"));
-    let to = format!("PREFIX={}", prefix.display());
-    succeed(install.args([&to, "PROFILE=dev"])).map(drop)
-}
-
 fn compile(prefix: &Path, compiler: &[&str], source: &str, name: &str) -> Result<PathBuf> {
-    let library = prefix.join("lib");
-    let mut config = Command::new("pkg-config");
-    config.env("PKG_CONFIG_PATH", library.join("pkgconfig"));
-    let flags = succeed(config.args(["--cflags", "--libs", "quorumwire"]))?;
-    let to = prefix.join(name);
-    let mut compile = Command::new(compiler[0]);
-    compile.args(&compiler[1..]).args(WARNINGS);
-    compile.arg(repository().join(source)).arg("-o").arg(&to);
-    compile.arg(format!("-Wl,-rpath,{}", library.display()));
-    succeed(compile.args(flags.split_whitespace()))?;
-    Ok(to)
-}
-
-/// Ends with the test.
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-/// Runs beside the test; what it says is in a file.
-fn start(program: &Path, arguments: &[&str], said: &Path) -> Result<Program> {
-    let file = File::create(said)?;
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null());
-    command.stdout(file.try_clone()?).stderr(file);
-    Ok(Program(command.spawn()?))
+    c_programs::compile(prefix, "quorumwire", compiler, source, name)
 }
 
 fn kill_replicas(cluster: &mut Cluster<'_>, until: &mut dyn FnMut() -> Result<bool>) -> Result<()> {
@@ -94,12 +46,6 @@ fn kill_replicas(cluster: &mut Cluster<'_>, until: &mut dyn FnMut() -> Result<bo
     }
     ensure!(round >= 2, "nobody was killed meanwhile");
     Ok(())
-}
-
-/// The lines that a learner has printed.
-fn lines(said: &Path) -> Result<Vec<String>> {
-    let text = fs::read_to_string(said)?;
-    Ok(text.lines().map(str::to_owned).collect())
 }
 
 /// What was decided stands there once, in the order of the instances; others at most once.
