@@ -64,8 +64,7 @@ impl Founded {
 
     /// Its name.
     pub fn name(&self) -> String {
-        let hex: String = self.identity.iter().map(|it| format!("{it:02x}")).collect();
-        format!("evpaxos-{hex}")
+        format!("evpaxos-{:032x}", u128::from_be_bytes(self.identity))
     }
 }
 
@@ -244,8 +243,8 @@ mod tests {
         let lost = decide(&TAG, 2, 13, 3, &others);
         assert_eq!(lost, Some((founded.clone(), Begins::Lost)));
         // Also the founder, whoever else may be there.
-        let founder = decide(&TAG, 0, 14, 3, &others);
-        assert_eq!(founder, Some((founded, Begins::Lost)));
+        let first = decide(&TAG, 0, 14, 3, &others);
+        assert_eq!(first, Some((founded, Begins::Lost)));
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl Twin {
         let source = self.hosts[from].0;
         self.native
             .receive(source, datagram, &mut sent, &mut |event| {
-                expected.note(event)
+                expected.note(event);
             });
         send_once(&self.hosts[from].1, datagram, self.own);
         let mut told = Told::default();
