@@ -25,7 +25,7 @@ fn host(node: &Node) -> &Host {
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     while !is_so() {
         assert!(Instant::now() < end, "{what}");
         thread::sleep(Duration::from_millis(2));
