@@ -134,6 +134,9 @@ int quorumwire_submit_wait(quorumwire_t *handle, const void *value, size_t size,
  * until it is known whether they are kept, at most until the deadline. A second call
  * takes the place of the first. While no replica can be reached, quorumwire_poll
  * delivers nothing, and goes on with the next value when one can.
+ *
+ * A program that keeps a state begins behind the instance that it keeps with it. If the
+ * state is too old, it is told: QUORUMWIRE_ERROR_TRIMMED.
  */
 int quorumwire_deliver(quorumwire_t *handle, uint16_t learner, uint64_t from,
 		       quorumwire_delivered_fn delivered, void *context);

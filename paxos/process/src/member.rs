@@ -594,7 +594,6 @@ impl MemberThread {
         let fitting = self.state.take_if(|(instance, _)| *instance <= last);
         let (state_at, state) =
             fitting.unwrap_or_else(|| (self.kept.state_at, self.kept.state.clone()));
-        let upto = upto.max(state_at);
         self.keep(LearnerCheckpoint {
             upto,
             state_at,
@@ -632,16 +631,22 @@ impl MemberThread {
     }
 
     /// Where the program has checkpointed all that it was given, what came since holds no value for it, and
-    /// must not fill the window. Where it is given nothing, nothing does.
+    /// must not fill the window. What it has checkpointed itself is kept as it said: it compares that with
+    /// what it finds when it starts again. Where it is given nothing, nothing fills the window.
     fn keep_what_holds_no_value(&mut self, now: Since) {
         let learned = self.learned();
-        let is_all = self.delivered_upto <= self.kept.upto && learned > self.kept.upto;
+        let is_all = self.delivered_upto <= self.kept.upto && learned > self.kept.state_at;
         if !is_all || now < self.next_keeping {
             return;
         }
         self.next_keeping = now + KEEPING_PAUSE;
+        let upto = if self.only_submits {
+            learned
+        } else {
+            self.kept.upto
+        };
         let checkpoint = LearnerCheckpoint {
-            upto: learned,
+            upto,
             state_at: learned,
             state: self.state_now(),
         };

@@ -440,3 +440,22 @@ fn a_learner_that_is_behind_begins_from_anothers_folder() {
     let next = one.submit(b"next").expect("decided");
     assert_eq!(take(&other, 1), [(next, b"next".to_vec())]);
 }
+
+/// A program compares its checkpoint with what it finds when it starts again: a state that is older is lost.
+#[test]
+fn a_checkpoint_is_kept_as_it_was_said_though_nothing_behind_it_fills_the_window() {
+    let world = World::begin(3, 1, Durability::Sync, "window = 16");
+    let one = world.member(0);
+    let last = one.submit(b"the last").expect("decided");
+    take(&one, 1);
+    one.checkpoint(last).expect("kept");
+    for instance in last + 1..last + 40 {
+        let recovered = one.recover(instance, b"nothing").expect("decided");
+        assert_eq!(recovered, Recovered::NoOp(b"nothing".to_vec()));
+    }
+    drop(one);
+    let one = world.member(0);
+    assert_eq!(one.taken(), last);
+    let next = one.submit(b"next").expect("decided");
+    assert_eq!(take(&one, 1), [(next, b"next".to_vec())]);
+}
