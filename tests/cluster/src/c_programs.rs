@@ -1,10 +1,14 @@
 //! Programs in C and C++ that are built against the installed libraries, as their users build them.
 
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+
+use crate::cluster::Cluster;
+use crate::deployment::Deployment;
 
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 
@@ -82,4 +86,31 @@ pub fn lines(said: &Path) -> Result<Vec<String>> {
     let text = fs::read(said)?;
     let text = String::from_utf8_lossy(&text);
     Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// The file for clients of this cluster.
+pub fn client_file(cluster: &Cluster<'_>) -> Result<PathBuf> {
+    let file = cluster.scratch_file("client.toml");
+    let addresses = cluster.founders().map(|id| cluster.native(id));
+    let addresses: Vec<String> = addresses.map(|it| SocketAddr::to_string(&it)).collect();
+    let text = format!("addresses = {addresses:?}\ndeadline_ms = 30000\npatience_ms = 500\n");
+    fs::write(&file, text)?;
+    Ok(file)
+}
+
+/// The file of a member with the number of this learner, which keeps what it has to in this folder.
+pub fn member_file(
+    deployment: &Deployment<'_>,
+    learner: usize,
+    dir: &str,
+    more: &str,
+) -> Result<String> {
+    let file = deployment.path(&format!("member-{learner}.toml"));
+    let text = format!(
+        "deployment = \"paxos\"\ndeployment_file = {:?}\nlearner = {learner}\ndir = {:?}\n{more}",
+        deployment.path("deployment.toml"),
+        deployment.path(dir),
+    );
+    fs::write(&file, text)?;
+    Ok(file)
 }

@@ -16,7 +16,6 @@ use crate::disk::Scratch;
 use crate::network::{Machine, NAME_PREFIX, Network};
 use crate::process::{Process, let_planes_through};
 
-const OWN_NAMESPACE: &str = "/proc/self/ns/net";
 /// Whatever is waited for comes within this time.
 pub const DEADLINE: Duration = Duration::from_mins(1);
 /// Coordinators of a deployment.
@@ -26,6 +25,13 @@ pub const ACCEPTORS: usize = 3;
 
 /// Where everybody listens who has a machine of its own.
 const PORT: u16 = 7500;
+
+/// The network of this process. What starts processes may run on a thread that another test has moved into a
+/// network of its own, so it must not be called `self`.
+#[must_use]
+pub fn own_namespace() -> PathBuf {
+    format!("/proc/{}/ns/net", std::process::id()).into()
+}
 
 /// A deployment. Its switches are killed when it is dropped.
 pub struct Deployment<'n> {
@@ -145,7 +151,7 @@ impl<'n> Deployment<'n> {
             };
         let namespace = match self.network {
             Some(network) => network.namespace(machine(place)),
-            None => OWN_NAMESPACE.into(),
+            None => own_namespace(),
         };
         let process = Process::start(&name, &namespace, &self.binary, &arguments, &log)?;
         self.switches.insert(switch, process);

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use quorumwire_cluster_tests::c_programs::{self, install, lines, start, succeed};
+use quorumwire_cluster_tests::c_programs::{self, client_file, install, lines, member_file, start, succeed};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_cluster_tests::deployment::Deployment;
 use quorumwire_cluster_tests::waiting::wait_within;
@@ -91,16 +90,6 @@ fn with_learners() -> Plan {
     }
 }
 
-/// The file for clients of this cluster.
-fn configuration(cluster: &Cluster<'_>) -> Result<PathBuf> {
-    let file = cluster.scratch_file("client.toml");
-    let addresses = cluster.founders().map(|id| cluster.native(id));
-    let addresses: Vec<String> = addresses.map(|it| SocketAddr::to_string(&it)).collect();
-    let text = format!("addresses = {addresses:?}\ndeadline_ms = 30000\npatience_ms = 500\n");
-    fs::write(&file, text)?;
-    Ok(file)
-}
-
 #[test]
 fn a_program_in_c_declares_values_lost_and_begins_behind_them() {
     run_started(with_learners(), |cluster| {
@@ -108,7 +97,7 @@ fn a_program_in_c_declares_values_lost_and_begins_behind_them() {
         install(&prefix)?;
         let source = "tests/cluster/tests/c_library/lost.c";
         let program = compile(&prefix, &["cc", "-std=c99"], source, "lost")?;
-        let said = succeed(Command::new(program).arg(configuration(cluster)?))?;
+        let said = succeed(Command::new(program).arg(client_file(cluster)?))?;
         ensure!(said == "it goes on\n", "{said}");
         Ok(())
     });
@@ -127,7 +116,7 @@ fn programs_in_c_and_cpp_submit_and_learn_while_replicas_are_killed() {
         )?;
         let source = "tests/cluster/tests/c_library/submitter.cpp";
         let submitter = compile(&prefix, &["c++", "-std=c++11"], source, "submitter")?;
-        let configuration = configuration(cluster)?;
+        let configuration = client_file(cluster)?;
         let configuration = configuration.to_str().context("a path")?;
         let said = |name: &str| cluster.scratch_file(name);
         let (first, second, results) = (said("first"), said("second"), said("results"));
@@ -170,18 +159,6 @@ fn programs_in_c_and_cpp_submit_and_learn_while_replicas_are_killed() {
     });
 }
 
-/// The file of a member with the number of this learner.
-fn member_file(deployment: &Deployment<'_>, learner: usize, more: &str) -> Result<String> {
-    let file = deployment.path(&format!("member-{learner}.toml"));
-    let text = format!(
-        "deployment = \"paxos\"\ndeployment_file = {:?}\nlearner = {learner}\ndir = {:?}\n{more}",
-        deployment.path("deployment.toml"),
-        deployment.path(&format!("learner-{learner}")),
-    );
-    fs::write(&file, text)?;
-    Ok(file)
-}
-
 #[test]
 fn the_same_programs_submit_and_learn_while_switches_are_killed() -> Result<()> {
     let mut deployment = Deployment::new("c-switches", 3)?;
@@ -195,12 +172,12 @@ fn the_same_programs_submit_and_learn_while_switches_are_killed() -> Result<()> 
     let said = ["0", "1"].map(|number| PathBuf::from(deployment.path(&format!("said-{number}"))));
     let mut learners = Vec::new();
     for (number, said) in said.iter().enumerate() {
-        let file = member_file(&deployment, number, "")?;
+        let file = member_file(&deployment, number, &format!("learner-{number}"), "")?;
         let arguments = [&file, "learn", &number.to_string(), "1000000"];
         learners.push(start(&learner, &arguments, said)?);
     }
     let results = PathBuf::from(deployment.path("results"));
-    let file = member_file(&deployment, 2, "only_submits = true\ndeadline_ms = 60000\n")?;
+    let file = member_file(&deployment, 2, "learner-2", "only_submits = true\ndeadline_ms = 60000\n")?;
     let arguments = [&file, &VALUES.to_string(), "2"];
     let mut submits = start(&submitter, &arguments, &results)?;
     let roles = ["coordinator", "acceptor", "acceptor"];
