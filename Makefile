@@ -1,5 +1,5 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup install generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb ci
+.PHONY: help setup install generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb install leveldb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
@@ -15,6 +15,7 @@ help:
 	@echo 'make bench     side by side with what people would use instead, and data planes: bench/RESULTS.md; ARGS=--short or --full'
 	@echo 'make deb       Debian packages in target/debian: the server, and libquorumwire (docs/installing.md)'
 	@echo 'make install   PREFIX=DIR: libquorumwire for programs in C and C++ (docs/library.md)'
+	@echo 'make leveldb   PREFIX=DIR: replicated LevelDB, with that (docs/leveldb.md)'
 	@echo 'make generate  the committed code that is made from the schemas in wire/'
 	@echo 'make accept    rewrite the expected traces of tests/scenarios: read the diff'
 	@echo 'make setup     install what the others need (they do it themselves)'
@@ -111,6 +112,8 @@ test:
 	$(PLANTED_FASTPATH) --no-run
 	@# What a cluster test installs is made before, so that nothing is compiled beside clusters.
 	cargo build --quiet --locked --workspace --lib
+	client/c/install PREFIX=target/tmp/leveldb PROFILE=dev
+	apps/leveldb/build PREFIX=target/tmp/leveldb SANITIZE=address,undefined TESTS=yes
 	$(MAKE) --no-print-directory --jobs=2 test-clusters test-beside
 
 test-clusters:
@@ -233,6 +236,15 @@ install: export CARGO_INCREMENTAL := 0
 install:
 	@tools/setup build
 	client/c/install PREFIX=$(PREFIX) $(if $(DESTDIR),DESTDIR=$(DESTDIR)) $(if $(LIBDIR),LIBDIR=$(LIBDIR))
+
+# Without PREFIX it is to be tried out.
+leveldb: export CARGO_INCREMENTAL := 0
+leveldb: LEVELDB_PREFIX := $(or $(PREFIX),$(CURDIR)/target/leveldb)
+leveldb:
+	@tools/setup leveldb
+	client/c/install PREFIX=$(LEVELDB_PREFIX) $(if $(DESTDIR),DESTDIR=$(DESTDIR)) $(if $(LIBDIR),LIBDIR=$(LIBDIR))
+	apps/leveldb/build PREFIX=$(LEVELDB_PREFIX) $(if $(DESTDIR),DESTDIR=$(DESTDIR)) $(if $(LIBDIR),LIBDIR=$(LIBDIR))
+	@echo 'It is in $(DESTDIR)$(LEVELDB_PREFIX)/bin'
 
 ci:
 	.ci/run

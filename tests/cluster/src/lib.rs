@@ -14,6 +14,7 @@ pub mod fast_terms;
 pub mod forgery;
 pub mod kernel_planes;
 pub mod ldap;
+pub mod leveldb;
 pub mod mqtt;
 pub mod network;
 pub mod open_files;

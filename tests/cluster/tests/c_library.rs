@@ -9,7 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use quorumwire_cluster_tests::c_programs::{self, client_file, install, lines, member_file, start, succeed};
+use quorumwire_cluster_tests::c_programs::{
+    self, client_file, install, lines, member_file, start, succeed,
+};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_cluster_tests::deployment::Deployment;
 use quorumwire_cluster_tests::waiting::wait_within;
@@ -177,7 +179,12 @@ fn the_same_programs_submit_and_learn_while_switches_are_killed() -> Result<()> 
         learners.push(start(&learner, &arguments, said)?);
     }
     let results = PathBuf::from(deployment.path("results"));
-    let file = member_file(&deployment, 2, "learner-2", "only_submits = true\ndeadline_ms = 60000\n")?;
+    let file = member_file(
+        &deployment,
+        2,
+        "learner-2",
+        "only_submits = true\ndeadline_ms = 60000\n",
+    )?;
     let arguments = [&file, &VALUES.to_string(), "2"];
     let mut submits = start(&submitter, &arguments, &results)?;
     let roles = ["coordinator", "acceptor", "acceptor"];

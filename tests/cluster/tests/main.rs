@@ -21,6 +21,7 @@ mod kernel_planes;
 mod kernel_reads;
 mod kernel_ways;
 mod leader_kills;
+mod leveldb;
 mod libpaxos;
 mod lineage;
 mod losses;

@@ -1,5 +1,6 @@
-// Submits COUNT values of up to 64 KiB, many at once, in an event loop around the library's descriptor, and prints
-// what became of each. Then it does what nobody should, and looks whether the library notices.
+// Submits COUNT values of up to 64 KiB, many at once, in an event loop around the library's
+// descriptor, and prints what became of each. Then it does what nobody should, and looks whether
+// the library notices.
 //
 //   submitter CONFIGURATION COUNT LEARNER
 #include <cerrno>
