@@ -81,7 +81,8 @@ impl BoxPlane {
             SwitchError::Plane(NotOpened { option, text })
         })?;
         if let Some(runs) = &opened.runs {
-            tracing::info!("the plane {} runs {runs}", kind.name);
+            let name = kind.name;
+            tracing::info!("the plane {name} runs {runs}");
         }
         Ok(opened.store)
     }
