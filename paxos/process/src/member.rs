@@ -24,6 +24,8 @@ use std::time::Duration;
 pub const SUBMITTED_MAX: usize = 1024;
 /// Bytes of values that may wait to be taken, unless it is said otherwise.
 pub const WINDOW_BYTES: usize = 1 << 20;
+/// Into so many parts is the window cut, of each of which a state may wait for its checkpoint.
+const STATES_MAX: u32 = 16;
 /// What holds no value is checkpointed at most this often.
 const KEEPING_PAUSE: Duration = Duration::from_millis(50);
 /// Where that has failed, it is tried again after this.
@@ -276,7 +278,7 @@ impl Member {
             only_submits: options.only_submits,
             next_keeping: Duration::ZERO,
             delivered_upto: kept.upto,
-            state: None,
+            states: VecDeque::new(),
             kept,
             shared: Arc::clone(&shared),
             unsent: VecDeque::new(),
@@ -464,8 +466,9 @@ struct MemberThread {
     kept: LearnerCheckpoint,
     /// When it may be written again without the program's doing.
     next_keeping: Duration,
-    /// The state behind some instance that was learned, for the next checkpoint at or behind it.
-    state: Option<(Instance, Bytes)>,
+    /// The state behind some of the instances that were learned, for a checkpoint at or behind one of them.
+    /// Each small part of the window has one: what is kept is never far from the program's checkpoint.
+    states: VecDeque<(Instance, Bytes)>,
     /// The last instance of which the program was given the value, if there was one.
     delivered_upto: Instance,
     shared: Arc<Shared>,
@@ -589,9 +592,12 @@ impl MemberThread {
             upto
         };
         if learned <= last {
-            self.state = Some((learned, self.state_now()));
+            self.states.push_back((learned, self.state_now()));
         }
-        let fitting = self.state.take_if(|(instance, _)| *instance <= last);
+        let mut fitting = None;
+        while let Some(state) = self.states.pop_front_if(|(instance, _)| *instance <= last) {
+            fitting = Some(state);
+        }
         let (state_at, state) =
             fitting.unwrap_or_else(|| (self.kept.state_at, self.kept.state.clone()));
         self.keep(LearnerCheckpoint {
@@ -599,8 +605,8 @@ impl MemberThread {
             state_at,
             state,
         })?;
-        if self.state.is_none() && learned > state_at {
-            self.state = Some((learned, self.state_now()));
+        if self.states.is_empty() && learned > state_at {
+            self.states.push_back((learned, self.state_now()));
         }
         Ok(())
     }
@@ -611,7 +617,7 @@ impl MemberThread {
         if !self.host.begin_behind(checkpoint.state_at, values) {
             return Ok(());
         }
-        self.state = None;
+        self.states.clear();
         self.delivered_upto = self.delivered_upto.max(checkpoint.upto);
         let mut queues = self.shared.queues();
         queues.taken = queues.taken.max(checkpoint.upto);
@@ -654,7 +660,7 @@ impl MemberThread {
             tracing::error!(%error, "a checkpoint is not written");
             self.next_keeping = now + KEEPING_AGAIN_PAUSE;
         }
-        self.state = None;
+        self.states.clear();
     }
 
     /// The last instance that was given on.
@@ -728,8 +734,13 @@ impl MemberThread {
                     done(settled.instance.ok_or(MemberError::Unknown));
                 }
             }
-            if self.state.is_none() {
-                self.state = Some((instance, self.state_now()));
+            let part = Instance::from(self.window / STATES_MAX).max(1);
+            if self
+                .states
+                .back()
+                .is_none_or(|(last, _)| instance >= last + part)
+            {
+                self.states.push_back((instance, self.state_now()));
             }
         }
         let Some((last, _)) = given.last() else {

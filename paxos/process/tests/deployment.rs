@@ -349,7 +349,7 @@ fn who_only_submits_fills_no_window() {
 fn what_is_declared_lost_is_waited_for_by_nobody() {
     let mut world = World::begin(3, 2, Durability::Sync, "window = 16");
     let one = world.member(0);
-    let mut last = 0;
+    let (mut last, mut decided) = (0, 0);
     for value in 0.. {
         let (tell, told) = std::sync::mpsc::channel();
         let done = move |outcome| {
@@ -360,9 +360,10 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
             Ok(outcome) => last = outcome.expect("decided"),
             Err(_) => break, // the window is full
         }
+        decided += 1;
         assert!(value < 16, "never full");
     }
-    let taken = take(&one, usize::try_from(last).expect("few") - 1);
+    let taken = take(&one, decided);
     one.checkpoint(taken.last().expect("some").0).expect("kept");
     let acceptor = &mut world.acceptors[0];
     acceptor.stop();
@@ -458,4 +459,19 @@ fn a_checkpoint_is_kept_as_it_was_said_though_nothing_behind_it_fills_the_window
     assert_eq!(one.taken(), last);
     let next = one.submit(b"next").expect("decided");
     assert_eq!(take(&one, 1), [(next, b"next".to_vec())]);
+}
+
+/// Else a program that checkpoints every so many values could wait for values, and they for its checkpoint.
+#[test]
+fn a_checkpoint_makes_room_though_more_had_been_learned_before_the_one_before_it() {
+    let world = World::begin(3, 1, Durability::Sync, "window = 32");
+    let one = world.member(0);
+    let submit = |value| one.submit(&number(value)).expect("decided");
+    let instances: Vec<_> = (0..20).map(submit).collect();
+    take(&one, 20);
+    one.checkpoint(instances[0]).expect("kept");
+    one.checkpoint(instances[17]).expect("kept");
+    for value in 20..40 {
+        submit(value);
+    }
 }
