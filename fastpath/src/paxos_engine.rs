@@ -130,6 +130,15 @@ impl Voice {
     }
 }
 
+fn check(options: PaxosOptions) -> Result<(), PlaneError> {
+    if options.window.is_power_of_two() && options.window as usize <= INSTANCE_WINDOW_MAX {
+        return Ok(());
+    }
+    Err(PlaneError::Refused(
+        "window must be a power of two, at most 65536",
+    ))
+}
+
 /// A box without a network.
 pub struct PaxosEngine {
     options: PaxosOptions,
@@ -147,25 +156,19 @@ impl PaxosEngine {
     /// # Errors
     /// The window is no power of two, or too large.
     pub fn new(options: PaxosOptions) -> Result<Self, PlaneError> {
-        Self::within(options, |window| Ok(Box::new(PaxosMemory::new(window))))
+        check(options)?;
+        Self::within(options, Box::new(PaxosMemory::new(options.window)))
     }
 
-    /// One whose store, which is off, is made for a window.
+    /// One with this store, which is off and was made for the window.
     ///
     /// # Errors
-    /// The window is no power of two, or too large, or there is no store.
-    pub fn within(
-        options: PaxosOptions,
-        store: impl FnOnce(u32) -> Result<Box<dyn PaxosStore>, PlaneError>,
-    ) -> Result<Self, PlaneError> {
-        if !options.window.is_power_of_two() || options.window as usize > INSTANCE_WINDOW_MAX {
-            return Err(PlaneError::Refused(
-                "window must be a power of two, at most 65536",
-            ));
-        }
+    /// The window is no power of two, or too large.
+    pub fn within(options: PaxosOptions, store: Box<dyn PaxosStore>) -> Result<Self, PlaneError> {
+        check(options)?;
         Ok(Self {
             options,
-            store: store(options.window)?,
+            store,
             voice: Voice::default(),
             held: VecDeque::new(),
             kept: 0,

@@ -99,6 +99,15 @@ impl Copies {
         }
     }
 
+    /// Tries again if copies were ordered since the last call and none was made: their way works no more.
+    /// `now`: those done and ordered; `seen`: as of that call.
+    pub fn look_after(&self, now: (u64, u64), seen: &mut (u64, u64)) {
+        if now.1 > seen.1 && now.0 == seen.0 {
+            self.try_again();
+        }
+        *seen = now;
+    }
+
     /// Whether the last trial has found a way.
     pub fn are_possible(&self) -> bool {
         match self {

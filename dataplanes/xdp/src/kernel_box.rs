@@ -192,16 +192,6 @@ impl KernelBox {
             lost.join(", ")
         ))
     }
-
-    /// If copies were ordered since it last looked and none was made, their way works no more.
-    fn look_after_copies(&mut self) {
-        let (done, ordered) = self.parts.fence.copies();
-        let (done_before, ordered_before) = self.copies_seen;
-        if ordered > ordered_before && done == done_before {
-            self.slot.programs().copies.try_again();
-        }
-        self.copies_seen = (done, ordered);
-    }
 }
 
 fn failed(error: &io::Error) -> PlaneError {
@@ -325,7 +315,9 @@ impl PaxosStore for KernelBox {
             let text = "the program stopped by itself: a value did not get into its place";
             return Err(PlaneError::Failed(text.into()));
         }
-        self.look_after_copies();
+        let copies = self.parts.fence.copies();
+        let programs = self.slot.programs();
+        programs.copies.look_after(copies, &mut self.copies_seen);
         // The system may know by now where they are, or that they have moved.
         let peers = self.set_peers();
         peers.map_err(|error| failed(&error))?;

@@ -301,16 +301,6 @@ impl XdpPlane {
         }
     }
 
-    /// If copies were ordered since the last heartbeat and none was made, their way works no more.
-    fn look_after_copies(&mut self) {
-        let (done, ordered) = self.engine.register_store().copies();
-        let (done_before, ordered_before) = self.copies_seen;
-        if ordered > ordered_before && done == done_before {
-            self.slot.programs().copies.try_again();
-        }
-        self.copies_seen = (done, ordered);
-    }
-
     fn check(&self) -> Result<(), PlaneError> {
         match self.fault() {
             Some(text) => Err(PlaneError::Failed(text.to_owned().into())),
@@ -589,7 +579,9 @@ impl DataPlane for XdpPlane {
 
     fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {
         self.check()?;
-        self.look_after_copies();
+        let copies = self.engine.register_store().copies();
+        let programs = self.slot.programs();
+        programs.copies.look_after(copies, &mut self.copies_seen);
         let awaited_round = if self.expects_round { round } else { 0 };
         self.engine.register_store().awaits_round(awaited_round);
         let begun = self.engine.heartbeat(round, &mut self.wire);

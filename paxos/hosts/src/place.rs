@@ -1,6 +1,6 @@
 //! What all hosts have: a box, addresses, and orders to be carried out.
 use crate::{Driver, Happened};
-use quorumwire_fastpath::{PaxosEngine, PaxosEvent, PaxosMemory, PaxosOptions, PaxosStore};
+use quorumwire_fastpath::{PaxosEngine, PaxosEvent, PaxosOptions, PaxosStore};
 use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_paxos::{Deployment, Order, Orders, To};
 use quorumwire_wire::PaxosRecord;
@@ -27,6 +27,13 @@ pub(crate) struct Handed {
     pub(crate) reason: PacketReason,
 }
 
+fn options(deployment: &Deployment) -> PaxosOptions {
+    PaxosOptions {
+        group: deployment.group,
+        window: deployment.window,
+    }
+}
+
 /// A box among others: what a host is made with.
 pub struct Place {
     pub(crate) engine: PaxosEngine,
@@ -45,34 +52,37 @@ impl Place {
         own: SocketAddr,
         keys: &PlaneKeys,
     ) -> Result<Self, PlaneError> {
-        let memory = |window| -> Result<Box<dyn PaxosStore>, PlaneError> {
-            Ok(Box::new(PaxosMemory::new(window)))
-        };
-        Self::within(deployment, addresses, own, keys, memory)
+        let engine = PaxosEngine::new(options(deployment))?;
+        Ok(Self::with(engine, addresses, own, keys))
     }
 
-    /// One whose store, which is off, is made for a window.
+    /// One with this store, which is off and was made for the deployment's window.
     ///
     /// # Errors
-    /// The deployment's window cannot be, or there is no store.
+    /// The deployment's window cannot be.
     pub fn within(
         deployment: &Deployment,
         addresses: Arc<Addresses>,
         own: SocketAddr,
         keys: &PlaneKeys,
-        store: impl FnOnce(u32) -> Result<Box<dyn PaxosStore>, PlaneError>,
+        store: Box<dyn PaxosStore>,
     ) -> Result<Self, PlaneError> {
-        let options = PaxosOptions {
-            group: deployment.group,
-            window: deployment.window,
-        };
-        let mut engine = PaxosEngine::within(options, store)?;
+        let engine = PaxosEngine::within(options(deployment), store)?;
+        Ok(Self::with(engine, addresses, own, keys))
+    }
+
+    fn with(
+        mut engine: PaxosEngine,
+        addresses: Arc<Addresses>,
+        own: SocketAddr,
+        keys: &PlaneKeys,
+    ) -> Self {
         engine.set_keys(keys);
-        Ok(Self {
+        Self {
             engine,
             addresses,
             own,
-        })
+        }
     }
 
     pub(crate) fn addresses(&self) -> &Addresses {

@@ -238,7 +238,7 @@ impl DeploymentFile {
     ) -> Result<Place, DeploymentError> {
         let keys = self.load_keys()?;
         let addresses = Arc::clone(&self.addresses);
-        let place = Place::within(&self.deployment, addresses, own, &keys, |_| Ok(store));
+        let place = Place::within(&self.deployment, addresses, own, &keys, store);
         place.map_err(DeploymentError::Box)
     }
 

@@ -7,7 +7,7 @@ use crate::{Clones, Driver, Generic, How};
 use quorumwire_conformance_tests::cluster::GROUP;
 use quorumwire_conformance_tests::faults::Dice;
 use quorumwire_conformance_tests::forge::{checked, sign};
-use quorumwire_fastpath::{Outbox, PaxosEngine, PaxosEvent, PaxosMemory, PaxosOptions, PaxosStore};
+use quorumwire_fastpath::{Outbox, PaxosEngine, PaxosEvent, PaxosOptions, PaxosStore};
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use quorumwire_plane_xdp::{Attachment, KernelBox, let_pass};
 use quorumwire_wire::PaxosRecord;
@@ -115,11 +115,9 @@ impl Twin {
         let host = socket(own.ip());
         let store = KernelBox::attach(own, None, WINDOW, how, &|_| Ok(()));
         let store = store.expect("root, and a kernel for it");
-        let kernel = PaxosEngine::within(options(), |_| Ok(Box::new(store)));
-        let memory =
-            |window| -> Result<Box<dyn PaxosStore>, _> { Ok(Box::new(PaxosMemory::new(window))) };
+        let kernel = PaxosEngine::within(options(), Box::new(store));
         let mut twin = Self {
-            native: PaxosEngine::within(options(), memory).expect("sound options"),
+            native: PaxosEngine::new(options()).expect("sound options"),
             kernel: kernel.expect("sound options"),
             host,
             own,
