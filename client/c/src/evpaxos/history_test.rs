@@ -11,6 +11,11 @@ fn history() -> History {
     History::new(BYTES_MAX, None)
 }
 
+fn opened(path: &Path) -> io::Result<History> {
+    let history = history();
+    history.open(path).map(|()| history)
+}
+
 #[test]
 fn values_have_numbers_one_after_the_other_and_come_once() {
     let history = history();
@@ -41,10 +46,7 @@ fn too_many_bytes_push_the_first_ones_out() {
 fn a_file_keeps_them_and_a_torn_end_is_cut() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("history");
-    let open = || {
-        let history = history();
-        history.open(&path).map(|()| history)
-    };
+    let open = || opened(&path);
     let first = open().unwrap();
     first.add(vec![entry(1, "one"), entry(5, "")]).unwrap();
     first.add(vec![entry(6, "three")]).unwrap();
@@ -78,10 +80,7 @@ fn a_file_keeps_them_and_a_torn_end_is_cut() {
 fn what_was_marked_must_be_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("history");
-    let open = || {
-        let history = history();
-        history.open(&path).map(|()| history)
-    };
+    let open = || opened(&path);
     let first = open().unwrap();
     first.add(vec![entry(1, "one"), entry(2, "two")]).unwrap();
     first.mark().unwrap();
