@@ -77,9 +77,13 @@ impl Replica {
         Some(unheard_at.map_or(self.fresh_at, |unheard| unheard.max(self.fresh_at)))
     }
 
-    /// Says so, to everyone, every heartbeat interval.
+    /// Says so, to everyone, every heartbeat interval. Whom it does not hear leads it no more: it stands for
+    /// no election, which would find that out, and may have been removed without a word of that.
     pub(crate) fn say_fresh_to_all(&mut self, outputs: &mut Vec<Output>) {
         self.fresh_at = Now(self.now.0 + self.config.heartbeat_interval);
+        if self.leader.is_some() && !self.has_heard_leader_within(self.config.election_timeout) {
+            self.step_down(outputs);
+        }
         let up = self.connections.iter().filter(|(_, c)| c.up);
         let peers: Vec<Peer> = up
             .map(|(id, connection)| Peer {

@@ -60,7 +60,7 @@ impl Replica {
             && !(self.leader_lost && mutant("lost-connection-breaks-promise"))
     }
 
-    fn has_heard_leader_within(&self, time: Duration) -> bool {
+    pub(crate) fn has_heard_leader_within(&self, time: Duration) -> bool {
         self.leader_heard_at
             .is_some_and(|heard| self.now.0 < heard.0 + time)
     }

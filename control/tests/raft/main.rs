@@ -14,6 +14,7 @@ mod put_back;
 mod scenarios;
 mod script;
 mod show;
+mod silence;
 mod snapshots;
 mod turn;
 mod words;
