@@ -31,6 +31,7 @@ pub mod terminal;
 pub mod tls;
 pub mod tshark;
 pub mod usage;
+pub mod value_programs;
 pub mod waiting;
 pub mod workload;
 
