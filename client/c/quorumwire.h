@@ -150,6 +150,13 @@ int quorumwire_deliver(quorumwire_t *handle, uint16_t learner, uint64_t from,
 int quorumwire_poll(quorumwire_t *handle, int timeout_ms);
 
 /*
+ * Until it is called with 0, quorumwire_poll delivers nothing: values wait where they
+ * are, up to what the configuration allows. What was submitted is called back for as
+ * ever. From a callback: the quorumwire_poll that called it delivers nothing more.
+ */
+int quorumwire_hold(quorumwire_t *handle, int is_held);
+
+/*
  * A descriptor that is readable when quorumwire_poll has something to call back, for
  * event loops. It is the library's: nobody else reads, writes or closes it, and it ends
  * with the handle.
@@ -188,10 +195,10 @@ size_t quorumwire_value_bytes_max(quorumwire_t *handle);
 const char *quorumwire_error_text(int error);
 
 /*
- * Copies the whole text of the last error of a call with this handle (NULL: of
- * quorumwire_open, in this thread) into the buffer, cut if need be, and ends it with a
- * 0. Returns its length without that; 0: none so far. With size 0 the buffer may be
- * NULL.
+ * Copies the whole text of the last error of a call with this handle (NULL: of any call
+ * of this thread) into the buffer, cut if need be, and ends it with a 0. A submission's
+ * error is one of the quorumwire_poll that calls back for it. Returns the text's length
+ * without the 0; 0: none so far. With size 0 the buffer may be NULL.
  */
 size_t quorumwire_last_error(quorumwire_t *handle, char *buffer, size_t size);
 

@@ -2,6 +2,17 @@
 use quorumwire_client::Error;
 use quorumwire_client::deliver::Refusal;
 use quorumwire_paxos_process::MemberError;
+use std::cell::RefCell;
+
+thread_local! {
+    /// The text of the last error of a call of this thread.
+    static LAST: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// It.
+pub fn last_of_this_thread() -> String {
+    LAST.with_borrow(Clone::clone)
+}
 
 macro_rules! codes {
     ($($(#[$says:meta])* $name:ident = $number:literal, $in_c:literal, $text:literal;)*) => {
@@ -105,6 +116,11 @@ impl Failure {
             code,
             text: text.into(),
         }
+    }
+
+    /// Keeps its text for this thread.
+    pub fn remember(&self) {
+        LAST.with_borrow_mut(|text| text.clone_from(&self.text));
     }
 
     /// As the code's own text says.

@@ -1,11 +1,10 @@
 //! The functions of `quorumwire.h`. Here, and nowhere else in this crate, pointers are followed: each that
 //! may be null is checked, and no panic leaves a function. What each promises stands in the header.
 #![allow(unsafe_code)]
-use crate::error::{Code, Failure};
+use crate::error::{Code, Failure, last_of_this_thread};
 use crate::handle::{CALLBACKS_MAX, Delivered, Handle, Submitted};
 use crate::table;
 use quorumwire_client::deliver;
-use std::cell::RefCell;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,11 +43,6 @@ impl Recovered {
     pub const NOT_DECIDED: c_int = 4;
 }
 
-thread_local! {
-    /// Why `quorumwire_open` failed last in this thread.
-    static OPEN_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
 /// What a callback is given back. It is the program's affair whether it may be used on the thread that polls.
 struct Given(*mut c_void);
 
@@ -72,6 +66,7 @@ fn with_handle<T>(
     body: impl FnOnce(&Handle) -> Result<T, Failure>,
 ) -> Result<T, Code> {
     let Some(handle) = table::get(number(handle)) else {
+        Failure::plain(Code::Handle).remember();
         return Err(Code::Handle);
     };
     let failure = match catch_unwind(AssertUnwindSafe(|| body(&handle))) {
@@ -129,11 +124,13 @@ pub unsafe extern "C" fn quorumwire_open(
     handle: *mut *mut c_void,
 ) -> c_int {
     if handle.is_null() {
+        Failure::plain(Code::Argument).remember();
         return Code::Argument as c_int;
     }
     // SAFETY: it is not null.
     unsafe { handle.write(null_mut()) };
     if configuration_file.is_null() {
+        Failure::plain(Code::Argument).remember();
         return Code::Argument as c_int;
     }
     // SAFETY: the caller's promise.
@@ -150,7 +147,7 @@ pub unsafe extern "C" fn quorumwire_open(
         Ok(Err(failure)) => failure,
         Err(_) => Failure::plain(Code::Internal),
     };
-    OPEN_ERROR.with_borrow_mut(|text| text.clone_from(&failure.text));
+    failure.remember();
     failure.code as c_int
 }
 
@@ -231,6 +228,15 @@ pub extern "C" fn quorumwire_deliver(
             );
         });
         handle.deliver(learner, from, delivered)
+    }))
+}
+
+/// Any pointer may be given.
+#[unsafe(no_mangle)]
+pub extern "C" fn quorumwire_hold(handle: *mut c_void, is_held: c_int) -> c_int {
+    told(with_handle(handle, |handle| {
+        handle.hold(is_held != 0);
+        Ok(())
     }))
 }
 
@@ -372,7 +378,7 @@ pub unsafe extern "C" fn quorumwire_last_error(
     size: usize,
 ) -> usize {
     let text = if handle.is_null() {
-        OPEN_ERROR.with_borrow(Clone::clone)
+        last_of_this_thread()
     } else {
         table::get(number(handle)).map_or_else(
             || Failure::plain(Code::Handle).text,

@@ -56,6 +56,8 @@ pub struct Handle {
     next_delivering: Mutex<Option<Delivering>>,
     waiting: AtomicUsize,
     waiting_bytes: AtomicUsize,
+    /// Whether nothing is to be delivered for now.
+    is_held: AtomicBool,
     is_closed: AtomicBool,
     last_error: Mutex<String>,
 }
@@ -88,6 +90,7 @@ impl Handle {
             next_delivering: Mutex::new(None),
             waiting: AtomicUsize::new(0),
             waiting_bytes: AtomicUsize::new(0),
+            is_held: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             last_error: Mutex::new(String::new()),
         })
@@ -155,6 +158,13 @@ impl Handle {
         Ok(())
     }
 
+    /// Whether [`Self::poll`] delivers nothing from now on.
+    pub fn hold(&self, is_held: bool) {
+        if self.is_held.swap(is_held, Ordering::AcqRel) && !is_held {
+            self.bell.ring(); // something may have come meanwhile
+        }
+    }
+
     /// What is known of an instance.
     pub fn recover(&self, instance: Instance) -> Result<Recovered, Failure> {
         self.backend.recover(instance)
@@ -199,6 +209,7 @@ impl Handle {
             }
             if let Some(next) = locked(&self.next_delivering).take() {
                 polled.delivering = Some(next);
+                polled.ended = None; // of those before
             }
             let called = self.call_back(polled)?;
             if called > 0 {
@@ -262,6 +273,9 @@ impl Handle {
     }
 
     fn deliver_one(&self, polled: &mut Polled, context: &mut Context<'_>) -> Result<bool, Failure> {
+        if self.is_held.load(Ordering::Acquire) {
+            return Ok(false);
+        }
         if locked(&self.next_delivering).is_some() {
             return Ok(false); // in its place: at the next turn
         }
@@ -312,8 +326,9 @@ impl Handle {
         Ok(())
     }
 
-    /// Keeps the text of an error.
+    /// Keeps the text of an error, for this thread, too.
     pub fn note(&self, failure: &Failure) {
+        failure.remember();
         locked(&self.last_error).clone_from(&failure.text);
     }
 

@@ -110,7 +110,7 @@ fn every_symbol_is_declared_has_a_version_and_a_page_of_the_manual() {
     let mut declared = declared(HEADER);
     declared.retain(|it| it.starts_with("quorumwire_"));
     assert_eq!(exported, declared);
-    assert_eq!(exported.len(), 14);
+    assert_eq!(exported.len(), 15);
     assert_eq!(exported, mapped(MAP));
     let dynamic = stdout("readelf", &["-d", library.to_str().unwrap()]);
     assert!(
@@ -234,6 +234,8 @@ int main(void)
 	REQUIRE(quorumwire_submit_wait(none, "a", 1, NULL) == QUORUMWIRE_ERROR_HANDLE);
 	REQUIRE(quorumwire_deliver(none, 1, 0, delivered, NULL) == QUORUMWIRE_ERROR_HANDLE);
 	REQUIRE(quorumwire_poll(none, -1) == QUORUMWIRE_ERROR_HANDLE);
+	REQUIRE(quorumwire_last_error(NULL, text, sizeof(text)) > 0 && strstr(text, "closed"));
+	REQUIRE(quorumwire_hold(none, 1) == QUORUMWIRE_ERROR_HANDLE);
 	REQUIRE(quorumwire_fd(none) == QUORUMWIRE_ERROR_HANDLE);
 	REQUIRE(quorumwire_recover(none, 1, &recovered) == QUORUMWIRE_ERROR_HANDLE);
 	REQUIRE(quorumwire_checkpoint(none, 1, 1, NULL) == QUORUMWIRE_ERROR_HANDLE);

@@ -24,14 +24,16 @@ fn compile(prefix: &Path, compiler: &[&str], source: &str, name: &str) -> Result
 }
 
 #[test]
-fn a_program_in_c_declares_values_lost_and_begins_behind_them() {
+fn programs_in_c_hold_values_declare_them_lost_and_begin_behind_them() {
     run_started(with_learners(), |cluster| {
         let prefix = cluster.scratch_file("prefix");
         install(&prefix)?;
-        let source = "tests/cluster/tests/c_library/lost.c";
-        let program = compile(&prefix, &["cc", "-std=c99"], source, "lost")?;
-        let said = succeed(Command::new(program).arg(client_file(cluster)?))?;
-        ensure!(said == "it goes on\n", "{said}");
+        for (name, says) in [("held", "held\n"), ("lost", "it goes on\n")] {
+            let source = format!("tests/cluster/tests/c_library/{name}.c");
+            let program = compile(&prefix, &["cc", "-std=c99"], &source, name)?;
+            let said = succeed(Command::new(program).arg(client_file(cluster)?))?;
+            ensure!(said == says, "{said}");
+        }
         Ok(())
     });
 }
