@@ -1,5 +1,5 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup install generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb install leveldb ci
+.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb install leveldb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
@@ -15,6 +15,7 @@ help:
 	@echo 'make bench     side by side with what people would use instead, and data planes: bench/RESULTS.md; ARGS=--short or --full'
 	@echo 'make deb       Debian packages in target/debian: the server, and libquorumwire (docs/installing.md)'
 	@echo 'make install   PREFIX=DIR: libquorumwire for programs in C and C++ (docs/library.md)'
+	@echo 'make wheel     target/wheel: the same for programs in Python'
 	@echo 'make leveldb   PREFIX=DIR: replicated LevelDB, with that (docs/leveldb.md)'
 	@echo 'make generate  the committed code that is made from the schemas in wire/'
 	@echo 'make accept    rewrite the expected traces of tests/scenarios: read the diff'
@@ -236,6 +237,12 @@ install: export CARGO_INCREMENTAL := 0
 install:
 	@tools/setup build
 	client/c/install PREFIX=$(PREFIX) $(if $(DESTDIR),DESTDIR=$(DESTDIR)) $(if $(LIBDIR),LIBDIR=$(LIBDIR))
+
+# And in Python.
+wheel: export CARGO_INCREMENTAL := 0
+wheel:
+	@tools/setup wheel
+	client/python/wheel
 
 # Without PREFIX it is to be tried out.
 leveldb: export CARGO_INCREMENTAL := 0

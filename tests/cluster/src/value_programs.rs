@@ -1,8 +1,8 @@
 //! Programs that submit values and learn them, on a library that is installed for a test: they are started
 //! beside it, replicas or switches are killed meanwhile, and what the programs printed is judged.
 //!
-//! One that submits prints a line for each value: its number, its error or 0, and its instance. A value begins
-//! with its number and a semicolon. One that learns prints a line for each value.
+//! One that submits prints a line for each value: its number, its error or 0, and its instance. A value
+//! begins with its number and a semicolon. One that learns prints a line for each value.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -40,6 +40,7 @@ mod plane_keys;
 mod power_cuts;
 mod privileges;
 mod progress;
+mod python_library;
 mod redis;
 mod redis_tools;
 mod redis_words;
