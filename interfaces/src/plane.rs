@@ -214,6 +214,20 @@ pub enum PlaneError {
     Failed(Cow<'static, str>),
 }
 
+impl fmt::Display for PlaneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "there is no room",
+            Self::NotEngaged => "it is not engaged",
+            Self::Engaged => "it is engaged already",
+            Self::Refused(text) => text,
+            Self::Failed(text) => text,
+        })
+    }
+}
+
+impl std::error::Error for PlaneError {}
+
 /// Where the common case runs.
 ///
 /// Engaged, it alone moves the log: it stores, replicates, counts and commits entries of its grant's

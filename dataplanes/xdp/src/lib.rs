@@ -156,15 +156,10 @@ impl XdpPlane {
         let programs = shared.programs_at(watch.found(), watch.blames())?;
         let slot = Slot::take(&programs, address)?;
         let kernel = slot.kernel_registers()?;
-        let clock = KernelsClock::of(&kernel).map_err(not_done)?;
+        let clock = KernelsClock::of(&kernel).map_err(io::Error::other)?;
         let copies_seen = kernel.copies();
-        let engine = Engine::within(options, |_| Ok(kernel)).map_err(|error| match error {
-            PlaneError::Refused(text) => Refused::new(Blames::System, text),
-            other @ (PlaneError::Full
-            | PlaneError::NotEngaged
-            | PlaneError::Engaged
-            | PlaneError::Failed(_)) => Refused::new(Blames::System, format!("{other:?}")),
-        })?;
+        let engine = Engine::within(options, |_| Ok(kernel))
+            .map_err(|error| Refused::new(Blames::System, error.to_string()))?;
         let events = Arc::new(Mutex::new(Events::default()));
         let waiting = events_of(&slot, &events)?;
         let wakes = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
@@ -340,10 +335,10 @@ impl XdpPlane {
         let mut registers = slot.kernel_registers()?;
         registers
             .go_on_from(RegisterStore::registers(self.engine.register_store()))
-            .map_err(not_done)?;
+            .map_err(io::Error::other)?;
         let waiting = events_of(&slot, &self.events)?;
         self.wake_for(ffi::borrowed(&waiting))?;
-        let clock = KernelsClock::of(&registers).map_err(not_done)?;
+        let clock = KernelsClock::of(&registers).map_err(io::Error::other)?;
         let recent = slot.recent(clock)?;
         if let Some(port) = self.memcached_port {
             slot.listen(port)?;
@@ -364,17 +359,6 @@ impl XdpPlane {
             self.set_keys(&keys);
         }
         Ok(())
-    }
-}
-
-/// An order was not carried out.
-fn not_done(error: PlaneError) -> io::Error {
-    match error {
-        PlaneError::Failed(text) => io::Error::other(text),
-        other @ (PlaneError::Full
-        | PlaneError::NotEngaged
-        | PlaneError::Engaged
-        | PlaneError::Refused(_)) => io::Error::other(format!("{other:?}")),
     }
 }
 
