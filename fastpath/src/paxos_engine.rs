@@ -2,7 +2,8 @@
 //! Takes datagrams and gives datagrams; has no socket, clock, disk or thread.
 use crate::engine::Outbox;
 use crate::paxos::paxos_sound;
-use crate::paxos_store::{PaxosMemory, PaxosStepped, PaxosStore};
+use crate::paxos_counters::PaxosCounters;
+use crate::paxos_store::{PaxosMemory, PaxosStepped, PaxosStore, Surroundings};
 use crate::signing::Signing;
 use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_wire::PaxosRecord;
@@ -10,42 +11,11 @@ use quorumwire_wire::packet::{
     ACTION_FANOUT, ACTION_HOLD, ACTION_REPLY, ACTION_STORE, ACTION_TO_SOFTWARE, ACTION_VOTE,
     Header, INSTANCE_WINDOW_MAX, PacketReason, PaxosRegisters, PaxosRole, PaxosSlot,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 /// Packets that may wait for the disk.
 const HELD_MAX: usize = 4096;
-
-/// Counts since the box was made. All are numbers of packets.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct PaxosCounters {
-    /// Datagrams received.
-    pub received: u64,
-    /// Packets handed to the network.
-    pub sent: u64,
-    /// Values that an acceptor voted for.
-    pub stored: u64,
-    /// Values that a coordinator gave an instance.
-    pub assigned: u64,
-    /// Packets not sent because no key to sign them is known.
-    pub without_key: u64,
-    /// Packets dropped because too much waits for the disk.
-    pub disk_behind: u64,
-    reasons: [u64; PacketReason::ALL.len()],
-}
-
-impl PaxosCounters {
-    /// How many packets were not taken, or not as the sender meant it, for this reason.
-    #[must_use]
-    pub const fn reason(&self, reason: PacketReason) -> u64 {
-        self.reasons[reason as usize]
-    }
-
-    /// Adds so many packets that were not taken for this reason.
-    fn note(&mut self, reason: PacketReason, packets: u64) {
-        self.reasons[reason as usize] += packets;
-    }
-}
 
 /// What a box is made with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -208,9 +178,22 @@ impl PaxosEngine {
         counters.stored += of("entries_stored");
         counters.assigned += of("instances_assigned");
         for reason in PacketReason::ALL {
-            counters.note(reason, of(reason.name()));
+            counters.reasons.count_times(reason, of(reason.name()));
         }
         counters
+    }
+
+    /// What its store has counted without the engine's doing, by name: that is in [`counters`](Self::counters),
+    /// too, as far as a role has a counter for it.
+    #[must_use]
+    pub fn counts_of_store(&self) -> BTreeMap<&'static str, u64> {
+        self.store.counts()
+    }
+
+    /// Whether its store takes packets by itself, and what is wrong with its surroundings.
+    #[must_use]
+    pub fn surroundings(&self) -> Surroundings {
+        self.store.surroundings()
     }
 
     /// Why it does nothing any more: its store failed.
@@ -316,7 +299,7 @@ impl PaxosEngine {
         let opened = self.voice.signing.open(datagram);
         let (header, payload) = match opened {
             Ok(opened) => opened,
-            Err(reason) => return counters.note(reason, 1),
+            Err(reason) => return counters.reasons.count(reason),
         };
         if self.held.len() >= HELD_MAX {
             counters.disk_behind += 1;
@@ -330,7 +313,7 @@ impl PaxosEngine {
             }
         };
         let outcome = stepped.outcome;
-        counters.note(outcome.reason(), 1);
+        counters.reasons.count(outcome.reason());
         if outcome.has(ACTION_TO_SOFTWARE) {
             // What belongs to another deployment is nothing to this one's software.
             if outcome.reason() != PacketReason::Group {

@@ -82,11 +82,15 @@ pub trait PaxosStore: Send {
         Ok(())
     }
 
-    /// What was counted without the engine's doing, by name: those of
-    /// `PacketReason` and of
-    /// `PaxosCounters`, and others.
+    /// What was counted without the engine's doing, by name: those of `PacketReason`, and what the plane
+    /// counts.
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         BTreeMap::new()
+    }
+
+    /// How its surroundings are. In a process it has none.
+    fn surroundings(&self) -> Surroundings {
+        Surroundings::default()
     }
 
     /// Looks after what its surroundings may have changed. What people should know.
@@ -96,6 +100,15 @@ pub trait PaxosStore: Send {
     fn look_around(&mut self) -> Result<Option<String>, PlaneError> {
         Ok(None)
     }
+}
+
+/// How the surroundings of a store are.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Surroundings {
+    /// Packets are taken there by themselves, without the engine.
+    pub is_engaged: bool,
+    /// What is wrong.
+    pub trouble: Option<String>,
 }
 
 /// In ordinary memory, which nobody else touches.

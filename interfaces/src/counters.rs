@@ -129,8 +129,13 @@ macro_rules! counters_by {
 
             /// Counts one more.
             pub const fn count(&mut self, reason: $Reason) {
+                self.count_times(reason, 1);
+            }
+
+            /// Counts so many more.
+            pub const fn count_times(&mut self, reason: $Reason, times: u64) {
                 if let Some(position) = Self::position(reason) {
-                    self.0[position] += 1;
+                    self.0[position] += times;
                 }
             }
 

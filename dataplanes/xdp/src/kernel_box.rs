@@ -12,7 +12,7 @@ use crate::shared::{
     INSTANCE_BYTES, INSTANCE_SLOT_AT, PEERS_STRIDE,
 };
 use crate::slot::Slot;
-use quorumwire_fastpath::{PaxosStepped, PaxosStore};
+use quorumwire_fastpath::{PaxosStepped, PaxosStore, Surroundings};
 use quorumwire_interfaces::{PlaneError, PlaneKeys};
 use quorumwire_wire::packet::{Header, PaxosRegisters, PaxosRole, PaxosSlot};
 use std::collections::BTreeMap;
@@ -308,6 +308,13 @@ impl PaxosStore for KernelBox {
 
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.slot.counters().collect()
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            is_engaged: self.is_on && self.slot.programs().are_attached(),
+            trouble: self.said.clone(),
+        }
     }
 
     fn look_around(&mut self) -> Result<Option<String>, PlaneError> {
