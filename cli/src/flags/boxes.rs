@@ -4,7 +4,7 @@ use clap::builder::{
     NonEmptyStringValueParser, PossibleValuesParser, RangedU64ValueParser, ValueParser,
 };
 use clap::{Arg, ArgMatches, Command};
-use quorumwire_node::planes::{KINDS, OptionKind, PlaneKind, PlaneOption, Unset, Values};
+use quorumwire_node::planes::{BoxOption, KINDS, OptionKind, PlaneKind, PlaneOption, Values};
 use quorumwire_paxos_process::BoxPlane;
 
 const PLANE: &str = "plane";
@@ -13,11 +13,18 @@ const PLANE: &str = "plane";
 #[derive(Clone, Debug)]
 pub struct BoxFlags(pub BoxPlane);
 
+/// Where the common case runs with a kind that has no boxes of its own.
+const IN_PROCESS: &str = "in the switch's process, over UDP";
+
+fn boxes_of(kind: &'static PlaneKind) -> &'static [BoxOption] {
+    kind.boxes.as_ref().map_or(&[], |boxes| boxes.options)
+}
+
 /// The options of a kind that boxes have.
 fn options_of(kind: &'static PlaneKind) -> impl Iterator<Item = &'static PlaneOption> {
-    let of_boxes = kind.boxes.as_ref().map_or(&[][..], |boxes| boxes.options);
-    let options = kind.options.iter();
-    options.filter(move |option| of_boxes.contains(&option.name))
+    let is_named =
+        move |option: &&PlaneOption| boxes_of(kind).iter().any(|it| it.name == option.name);
+    kind.options.iter().filter(is_named)
 }
 
 /// The kinds, the one that runs anywhere first.
@@ -38,23 +45,26 @@ fn parser(option: &PlaneOption) -> ValueParser {
     }
 }
 
-fn argument(kind: &PlaneKind, option: &'static PlaneOption) -> Arg {
-    let unset = match option.unset {
-        Unset::Value(text) | Unset::Otherwise(text) => text,
-    };
+fn argument(kind: &'static PlaneKind, option: &'static PlaneOption) -> Arg {
+    let mut of_boxes = boxes_of(kind).iter();
+    let told = of_boxes.find(|it| it.name == option.name);
+    let BoxOption { help, unset, .. } = told.expect("boxes have it");
     Arg::new(option.name)
         .long(option.name)
         .value_parser(parser(option))
         .help(format!(
-            "With `--plane {}`: {} [default: {unset}]",
-            kind.name, option.help
+            "With `--plane {}`: {help} [default: {unset}]",
+            kind.name
         ))
         .help_heading("Of one plane")
 }
 
 impl clap::Args for BoxFlags {
     fn augment_args(command: Command) -> Command {
-        let helps = kinds().map(|kind| format!("`{}`: {}", kind.name, kind.help));
+        let helps = kinds().map(|kind| {
+            let help = kind.boxes.as_ref().map_or(IN_PROCESS, |boxes| boxes.help);
+            format!("`{}`: {help}", kind.name)
+        });
         let helps: Vec<String> = helps.collect();
         let names: Vec<&str> = kinds().map(|kind| kind.name).collect();
         let plane = Arg::new(PLANE)
@@ -156,6 +166,11 @@ mod tests {
             }
         }
         assert!(with_options > 0);
+        let command = BoxFlags::augment_args(Command::new("switch"));
+        let help = command.term_width(200).render_long_help().to_string();
+        for of_servers in ["listen-plane", "replica", "term"] {
+            assert!(!help.contains(of_servers), "{help}");
+        }
         assert!(parsed(&[]).expect("the default").kind.runs_on_loopback);
         let said = parsed(&["--plane", "other"]).expect_err("no kind");
         assert!(

@@ -137,11 +137,24 @@ pub struct OpenPlane {
 /// How boxes of Paxos roles are opened that run where a kind of plane does.
 #[derive(Clone, Copy)]
 pub struct BoxKind {
+    /// Where their common case runs; as [`PlaneKind::help`].
+    pub help: &'static str,
     /// Which of the kind's options they have.
-    pub options: &'static [&'static str],
+    pub options: &'static [BoxOption],
     /// One that is off and without keys, with so many instances, a power of two. What it leaves to software
     /// comes to a socket that listens where it does.
     pub open: fn(&KindOptions<'_>, u32) -> Result<OpenBox, NotOpened>,
+}
+
+/// An option of a kind of plane, as boxes have it.
+#[derive(Clone, Copy, Debug)]
+pub struct BoxOption {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for there; as [`PlaneOption::help`].
+    pub help: &'static str,
+    /// What holds when it is not given.
+    pub unset: &'static str,
 }
 
 /// Such a box.

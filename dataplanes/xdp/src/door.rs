@@ -9,7 +9,7 @@ use crate::refused::{Blames, Refused, capabilities_needed};
 use crate::{COUNTERS, KernelBox, XdpPlane, take_complaints};
 use quorumwire_fastpath::{Options, endpoint_at, window_max};
 use quorumwire_plane_door::{
-    BoxKind, Demand, KindOptions, NotAllowed, NotOpened, OpenBox, OpenPlane, OpenPlanes,
+    BoxKind, BoxOption, Demand, KindOptions, NotAllowed, NotOpened, OpenBox, OpenPlane, OpenPlanes,
     OptionKind, OtherEnd, PlaneKind, PlaneOption, PlaneSetup, Remains, Unset, Values, address_at,
     noted_nowhere,
 };
@@ -46,7 +46,10 @@ pub static KIND: PlaneKind = PlaneKind {
         undo: stop_passing,
     }),
     boxes: Some(BoxKind {
-        options: &[INTERFACE, MODE, COPIES, VLAN],
+        help: "in the kernel's receive path of the network interface that has the switch's address; \
+               this needs Linux 5.18 or later, and root or the capabilities `CAP_BPF`, `CAP_NET_ADMIN` \
+               and `CAP_PERFMON`",
+        options: &OPTIONS_OF_BOXES,
         open: open_box,
     }),
 };
@@ -133,6 +136,35 @@ const OPTIONS: [PlaneOption; 6] = [
                network card (with `memcached-udp`, also for the port of memcached clients), replaces an \
                older rule for that port, and removes it at the end. If the card refuses the rule, the \
                plane does not start. An interface with one queue needs no rule.",
+    },
+];
+
+const OPTIONS_OF_BOXES: [BoxOption; 4] = [
+    BoxOption {
+        name: INTERFACE,
+        help: "The network interface whose driver runs it. Its MTU must be 1,476 (IPv6: 1,496) or more. \
+               Unless `xdp-vlan` is given, it must have the switch's address. Many drivers run XDP only \
+               with an MTU up to some 3,500; mode `generic` runs with any.",
+        unset: "the one that has the switch's address",
+    },
+    BoxOption {
+        name: MODE,
+        help: OPTIONS[1].help,
+        unset: "auto",
+    },
+    BoxOption {
+        name: COPIES,
+        help: "How it copies a packet for the acceptors, or for the learners. `clone`: a program behind \
+               the driver copies it (Linux 6.6). `auto`: the driver copies it where a trial shows that it \
+               can; there is a trial at the start and whenever the role is switched on.",
+        unset: "auto",
+    },
+    BoxOption {
+        name: VLAN,
+        help: "The number of the VLAN tag (802.1Q) in its packets at its interface; 0: no tag. A switch \
+               with the address of `eth0.100` runs in the driver of `eth0`: `--interface eth0 --xdp-vlan \
+               100`. The driver must leave tags in packets: `ethtool -K eth0 rxvlan off`.",
+        unset: "0",
     },
 ];
 
