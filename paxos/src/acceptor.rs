@@ -87,6 +87,12 @@ impl Acceptor {
         &self.lives
     }
 
+    /// Which life it is in; 0 as the deployment begins.
+    #[must_use]
+    pub fn life(&self) -> u64 {
+        self.lives.of(self.me)
+    }
+
     /// Whether it waits to be let in.
     #[must_use]
     pub fn is_newcomer(&self) -> bool {

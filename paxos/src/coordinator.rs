@@ -71,6 +71,23 @@ pub enum Turn {
     NoRoundLeft,
 }
 
+/// What a coordinator does at this moment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CoordinatorStanding {
+    /// It gives values their instances.
+    Coordinates,
+    /// It has asked for a round, and a majority has not promised it yet.
+    Asks,
+    /// It waits for another one to fall silent.
+    Backup,
+    /// It was told to leave it to others.
+    Retired,
+    /// Another one has its number.
+    SameNumber,
+    /// There is no round above those that it knows of.
+    NoRoundLeft,
+}
+
 enum Phase {
     /// It has heard of a coordinator then.
     Backup { heard: Since },
@@ -138,6 +155,25 @@ impl Coordinator {
     #[must_use]
     pub fn coordinates(&self) -> bool {
         matches!(&self.phase, Phase::InRound(it) if it.is_promised())
+    }
+
+    /// What it does at this moment.
+    #[must_use]
+    pub fn standing(&self) -> CoordinatorStanding {
+        match &self.phase {
+            Phase::InRound(it) if it.is_promised() => CoordinatorStanding::Coordinates,
+            Phase::InRound(_) => CoordinatorStanding::Asks,
+            Phase::Backup { .. } => CoordinatorStanding::Backup,
+            Phase::Retired => CoordinatorStanding::Retired,
+            Phase::Twin => CoordinatorStanding::SameNumber,
+            Phase::NoRoundLeft => CoordinatorStanding::NoRoundLeft,
+        }
+    }
+
+    /// The round that it is in, has asked for, or has heard of a coordinator in; 0: none.
+    #[must_use]
+    pub fn known_round(&self) -> u64 {
+        self.round().unwrap_or(self.coordinated_round)
     }
 
     /// Which learner has kept least, and how far: to be blamed where the window is full.

@@ -24,7 +24,9 @@ mod votes;
 
 pub use acceptor::{Acceptor, Noted};
 pub use checkpoints::Checkpoints;
-pub use coordinator::{ADOPTED_AT_ONCE, Coordinator, CoordinatorOptions, Turn};
+pub use coordinator::{
+    ADOPTED_AT_ONCE, Coordinator, CoordinatorOptions, CoordinatorStanding, Turn,
+};
 pub use deployment::{Deployment, Impossible};
 pub use learner::{Learned, Learner, LearnerOptions, NotAsked, RECOVERING_MAX, Since};
 pub use lives::Lives;

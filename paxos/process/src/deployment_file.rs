@@ -105,7 +105,7 @@ pub enum DeploymentError {
     #[error("key-file {0}: {1}")]
     Key(PathBuf, String),
     /// There can be no box with its window.
-    #[error("{0:?}")]
+    #[error("{0}")]
     Box(PlaneError),
 }
 

@@ -3,8 +3,10 @@
 //! program.
 mod deployment_file;
 mod member;
+mod report;
 mod reporter;
 mod station;
+mod status;
 mod switch;
 mod waiting;
 
@@ -15,7 +17,9 @@ pub use member::{
 pub use quorumwire_paxos::VALUE_BYTES_MAX;
 pub use quorumwire_paxos_hosts::Addresses;
 pub use quorumwire_storage::{LearnerCheckpoint, MemoryDisk};
-pub use switch::{
-    BoxPlane, Durability, Lives, Role, STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions,
-    SwitchStatus, make_folder, run,
+pub use report::{
+    SwitchIdentity, SwitchPlaneReport, SwitchReport, WindowReport, declared_counters,
+    declared_of_planes,
 };
+pub use status::{STATUS_PAUSE, SlowStatus, Standing, StatusCell, SwitchCounters, SwitchStatus};
+pub use switch::{BoxPlane, Durability, Lives, Role, SwitchError, SwitchOptions, make_folder, run};

@@ -1,4 +1,5 @@
 //! What a host's driver tells people: what has changed, and what goes wrong, seldom enough to be read.
+use crate::status::SwitchCounters;
 use quorumwire_fastpath::PaxosCounters;
 use quorumwire_paxos::{Ignored, Noted, Turn};
 use quorumwire_paxos_hosts::{Happened, Since};
@@ -10,6 +11,8 @@ const COMPLAINT_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(crate) struct Reporter {
+    /// What has happened, for the metrics.
+    pub(crate) counters: SwitchCounters,
     now: Since,
     next_of_window: Since,
     next_of_values: Since,
@@ -19,6 +22,7 @@ pub(crate) struct Reporter {
 impl Reporter {
     /// Something has happened.
     pub(crate) fn happened(&mut self, what: &Happened) {
+        self.count(what);
         match what {
             Happened::Turned(turn) => turned(*turn),
             Happened::Noted(Noted::LetIn) => tracing::info!("the acceptor was let in"),
@@ -61,6 +65,38 @@ impl Reporter {
         }
     }
 
+    fn count(&mut self, what: &Happened) {
+        let counters = &mut self.counters;
+        match what {
+            Happened::Turned(Turn::Asks { .. }) => counters.rounds_asked += 1,
+            Happened::Turned(Turn::Coordinates { .. }) => counters.take_overs += 1,
+            Happened::Turned(Turn::StandsBy { .. }) => counters.stood_by += 1,
+            Happened::Noted(Noted::LetIn) => counters.let_in += 1,
+            Happened::Noted(Noted::LaterLife { .. }) => counters.later_lives += 1,
+            Happened::Trimmed(_) => counters.trims += 1,
+            Happened::Turned(Turn::Nothing | Turn::SameNumber | Turn::NoRoundLeft)
+            | Happened::Noted(Noted::Nothing)
+            | Happened::TwoValues(_)
+            | Happened::Ignored(..)
+            | Happened::NoSuchInstance(_)
+            | Happened::CannotBegin(_) => {}
+        }
+    }
+
+    /// Votes were made durable, in this time.
+    pub(crate) fn synced(&mut self, lasted: Duration) {
+        let counters = &mut self.counters;
+        counters.syncs += 1;
+        counters.sync_us += micros(lasted);
+        counters.sync_longest_us = counters.sync_longest_us.max(micros(lasted));
+    }
+
+    /// The folder was written anew, in this time.
+    pub(crate) fn rewritten(&mut self, lasted: Duration) {
+        self.counters.rewrites += 1;
+        self.counters.rewrite_us += micros(lasted);
+    }
+
     /// Time has passed.
     pub(crate) fn tick(&mut self, now: Since) {
         self.now = now;
@@ -90,6 +126,10 @@ impl Reporter {
         }
         is_due
     }
+}
+
+fn micros(lasted: Duration) -> u64 {
+    u64::try_from(lasted.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn turned(turn: Turn) {

@@ -2,6 +2,7 @@
 //! mean, makes durable what has to be, and sends what came of it.
 use crate::deployment_file::{DeploymentError, DeploymentFile};
 use crate::station::Station;
+use crate::status::{STATUS_PAUSE, SlowStatus, Standing, StatusCell, SwitchStatus};
 use quorumwire_datagrams::Datagrams;
 use quorumwire_fastpath::{PaxosCounters, PaxosEngine, PaxosMemory, PaxosStore};
 use quorumwire_interfaces::PlaneError;
@@ -12,13 +13,13 @@ use quorumwire_storage::{
     Disk, FolderDisk, MemoryDisk, VoteLog, VotesError, VotesFolder, VotesOwner,
 };
 use quorumwire_wire::PaxosRecord;
-use quorumwire_wire::packet::{PaxosRegisters, PaxosRole};
+use quorumwire_wire::packet::PaxosRole;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What a switch does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,6 +30,17 @@ pub enum Role {
     Acceptor,
 }
 
+impl Role {
+    /// As options call it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Coordinator => "coordinator",
+            Self::Acceptor => "acceptor",
+        }
+    }
+}
+
 /// What an acceptor remembers beyond its process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Durability {
@@ -36,6 +48,17 @@ pub enum Durability {
     Sync,
     /// Which life it is in: each start is a new one, which the others let in.
     Memory,
+}
+
+impl Durability {
+    /// As options call it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Memory => "memory",
+        }
+    }
 }
 
 /// What an acceptor was before its folder is made.
@@ -77,7 +100,7 @@ impl BoxPlane {
         let mut opened = (boxes.open)(&kind_options, window).map_err(SwitchError::Plane)?;
         let reached = opened.store.set_destinations(destinations);
         reached.map_err(|error| {
-            let (option, text) = ("plane".to_owned(), in_words(&error));
+            let (option, text) = ("plane".to_owned(), error.to_string());
             SwitchError::Plane(NotOpened { option, text })
         })?;
         if let Some(runs) = &opened.runs {
@@ -145,12 +168,12 @@ pub enum SwitchError {
     Plane(NotOpened),
     /// Its plane does not work any more.
     #[error("the plane failed: {0}")]
-    PlaneFailed(String),
+    PlaneFailed(PlaneError),
     /// A number that nobody can guess is not to be had.
     #[error("no random number: {0}")]
     Random(#[from] getrandom::Error),
     /// The box takes no role.
-    #[error("{0:?}")]
+    #[error("{0}")]
     Box(PlaneError),
     /// The time of day is before 1970.
     #[error("the clock is not set: {0}")]
@@ -161,13 +184,11 @@ pub enum SwitchError {
 }
 
 impl SwitchError {
-    /// Whether it was asked for something that makes no sense.
+    /// Whether it was asked for something that makes no sense. Where a plane cannot run here, another one
+    /// may hold its interface: as of a server that says nothing of the options.
     #[must_use]
     pub fn is_of_options(&self) -> bool {
-        matches!(
-            self,
-            Self::Option { .. } | Self::Deployment(_) | Self::Plane(_)
-        )
+        matches!(self, Self::Option { .. } | Self::Deployment(_))
     }
 }
 
@@ -180,17 +201,14 @@ impl SwitchOptions {
     }
 
     /// Its address in the deployment.
-    fn own_address(&self) -> Result<SocketAddr, SwitchError> {
+    pub(crate) fn own_address(&self) -> Result<SocketAddr, SwitchError> {
         let all = self.all_of_role();
         let own = all.get(usize::from(self.number)).copied();
         own.ok_or_else(|| SwitchError::Option {
             option: "number",
             text: format!(
                 "there is no {} with this number; allowed: 0 to {}",
-                match self.role {
-                    Role::Coordinator => "coordinator",
-                    Role::Acceptor => "acceptor",
-                },
+                self.role.as_str(),
                 all.len().saturating_sub(1)
             ),
         })
@@ -252,27 +270,8 @@ pub fn make_folder(options: &SwitchOptions, lives: Lives) -> Result<(), SwitchEr
         .map_err(|error| SwitchError::Votes(dir.clone(), error))
 }
 
-/// How a switch does.
-#[derive(Clone, Debug, Default)]
-pub struct SwitchStatus {
-    /// A coordinator gives values their instances; an acceptor votes: it need not be let in.
-    pub is_on: bool,
-    /// Its box's registers.
-    pub registers: PaxosRegisters,
-    /// What its box has counted.
-    pub counters: PaxosCounters,
-    /// Which learner has checkpointed least, and how far.
-    pub last_checkpoint: Option<(u8, u64)>,
-}
-
-/// Where a switch says how it does, every [`STATUS_PAUSE`].
-pub type StatusCell = Mutex<SwitchStatus>;
-
 /// How often a box looks after its surroundings.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
-
-/// How often a switch says how it does.
-pub const STATUS_PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs a switch until it is told to stop.
 ///
@@ -324,6 +323,7 @@ pub fn run(
         next_status: Duration::ZERO,
         next_look: Duration::ZERO,
         counters: PaxosCounters::default(),
+        slow: Arc::default(),
         to_declare: None,
         status,
     };
@@ -415,21 +415,18 @@ impl Host {
         }
     }
 
+    fn last_checkpoint(&self) -> Option<(u8, u64)> {
+        match self {
+            Self::Coordinator(host) => host.software().last_checkpoint(),
+            Self::Acceptor(host) => host.software().last_checkpoint(),
+        }
+    }
+
     fn look_around(&mut self) -> Option<String> {
         match self {
             Self::Coordinator(host) => host.look_around(),
             Self::Acceptor(host) => host.look_around(),
         }
-    }
-}
-
-fn in_words(fault: &PlaneError) -> String {
-    match fault {
-        PlaneError::Failed(text) => text.to_string(),
-        other @ (PlaneError::Full
-        | PlaneError::NotEngaged
-        | PlaneError::Engaged
-        | PlaneError::Refused(_)) => format!("{other:?}"),
     }
 }
 
@@ -441,6 +438,7 @@ struct Process<'a> {
     next_look: Duration,
     /// As of the last look.
     counters: PaxosCounters,
+    slow: Arc<SlowStatus>,
     /// A coordinator: lost up to here, once it coordinates.
     to_declare: Option<u64>,
     status: &'a StatusCell,
@@ -509,7 +507,7 @@ impl Process<'_> {
                     Host::Acceptor(host) => host.receive(from, datagram, around),
                 });
             if let Some(fault) = self.host.engine().fault() {
-                return Err(SwitchError::PlaneFailed(in_words(fault)));
+                return Err(SwitchError::PlaneFailed(fault.clone()));
             }
             self.make_durable()?;
             self.station.wire.flush();
@@ -526,31 +524,58 @@ impl Process<'_> {
             if let Some(news) = self.host.look_around() {
                 tracing::warn!("{news}");
             }
-            self.counters = self.host.engine().counters();
+            let engine = self.host.engine();
+            self.counters = engine.counters();
+            self.slow = Arc::new(SlowStatus {
+                of_plane: engine.counts_of_store(),
+                surroundings: engine.surroundings(),
+            });
         }
         let driver = &mut self.station.driver();
-        let (engine, last) = match &mut self.host {
-            Host::Coordinator(host) => {
-                host.tick(now, driver);
-                (host.engine(), host.software().last_checkpoint())
-            }
-            Host::Acceptor(host) => {
-                host.tick(now, driver);
-                (host.engine(), host.software().last_checkpoint())
-            }
-        };
+        match &mut self.host {
+            Host::Coordinator(host) => host.tick(now, driver),
+            Host::Acceptor(host) => host.tick(now, driver),
+        }
         if looks {
+            let last = self.host.last_checkpoint();
             self.station.reporter.look(&self.counters, last);
         }
         if now >= self.next_status {
             self.next_status = now + STATUS_PAUSE;
-            let status = SwitchStatus {
-                is_on: engine.registers().role != PaxosRole::Off as u8,
-                registers: engine.registers(),
-                counters: self.counters,
-                last_checkpoint: last,
-            };
-            *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+            self.status.set(self.status_now());
+        }
+    }
+
+    fn status_now(&self) -> SwitchStatus {
+        let registers = self.host.engine().registers();
+        let (standing, round, life) = match &self.host {
+            Host::Coordinator(host) => {
+                let software = host.software();
+                let standing = Standing::Coordinator(software.standing());
+                (standing, software.known_round(), None)
+            }
+            Host::Acceptor(host) => {
+                let software = host.software();
+                let standing = if software.is_newcomer() {
+                    Standing::Newcomer
+                } else {
+                    Standing::Votes
+                };
+                (standing, registers.round, Some(software.life()))
+            }
+        };
+        SwitchStatus {
+            at: Some(Instant::now()),
+            is_on: registers.role != PaxosRole::Off as u8,
+            standing: Some(standing),
+            round,
+            life,
+            registers,
+            counters: self.counters,
+            of_software: self.station.reporter.counters,
+            of_socket: *self.station.wire.counters(),
+            slow: Arc::clone(&self.slow),
+            last_checkpoint: self.host.last_checkpoint(),
         }
     }
 
@@ -562,11 +587,15 @@ impl Process<'_> {
         };
         let failed = |error| SwitchError::Disk(self.dir.clone(), error);
         if votes.log.has_unsynced() {
+            let begun = Instant::now();
             votes.log.sync().map_err(failed)?;
+            station.reporter.synced(begun.elapsed());
             host.durable(votes.appended, &mut station.wire);
         }
         if votes.log.is_to_be_rewritten() && !host.software().is_newcomer() {
+            let begun = Instant::now();
             votes.log.rewrite(host.records()).map_err(failed)?;
+            station.reporter.rewritten(begun.elapsed());
         }
         Ok(())
     }

@@ -43,9 +43,7 @@ impl Switch {
 
     /// Waits until it votes, or coordinates.
     fn wait_until_on(&self) {
-        wait_for("a role that is on", || {
-            self.status.lock().expect("no panic").is_on
-        });
+        wait_for("a role that is on", || self.status.get().is_on);
     }
 
     fn restart(&mut self) {
@@ -383,7 +381,7 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
         acceptor.restart();
     }
     for coordinator in &mut world.coordinators {
-        let blamed = || coordinator.status.lock().expect("no panic").last_checkpoint;
+        let blamed = || coordinator.status.get().last_checkpoint;
         wait_for("the one to blame", || blamed() == Some((1, 0)));
         coordinator.options.declare_lost = Some(last);
         coordinator.restart();

@@ -219,7 +219,7 @@ impl Host {
     /// Its acceptor votes: it has promised nothing before, or remembers it, or was let in.
     #[cfg(test)]
     fn votes(&self) -> bool {
-        locked(&self.shared.acceptor).is_on
+        self.shared.acceptor.get().is_on
     }
 
     /// Has a value decided, unless too much waits.
