@@ -443,7 +443,7 @@ fn a_slow_client_does_not_keep_others_waiting_and_is_cut_off() {
     // Closed by the server within its limit, whatever it says first.
     let begun = Instant::now();
     slow.read_to_end(&mut Vec::new()).unwrap();
-    assert!(begun.elapsed() < super::HEAD_TIMEOUT * 3);
+    assert!(begun.elapsed() < super::port::HEAD_TIMEOUT * 3);
 }
 
 #[test]
@@ -456,10 +456,15 @@ fn silent_connections_leave_room_for_those_that_speak() {
     assert_eq!(served.get("/healthz").0, 200);
     // The oldest gave way, long before it was timed out.
     let oldest = &mut silent[0];
-    oldest.set_read_timeout(Some(super::HEAD_TIMEOUT)).unwrap();
+    oldest
+        .set_read_timeout(Some(super::port::HEAD_TIMEOUT))
+        .unwrap();
     assert_eq!(oldest.read(&mut [0]).unwrap(), 0);
     let took = begun.elapsed();
-    assert!(took >= PATIENCE && took < super::HEAD_TIMEOUT, "{took:?}");
+    assert!(
+        took >= PATIENCE && took < super::port::HEAD_TIMEOUT,
+        "{took:?}"
+    );
     let counted = served.counters();
     let accepted = ARRIVALS_MAX as u64 + 3;
     assert_eq!(counted["http_connections_accepted"], accepted);
@@ -473,7 +478,7 @@ fn connections_that_end_without_an_answer_are_counted_with_the_reason() {
     let closed = |text: &[u8]| {
         let mut stream = TcpStream::connect(served.address).unwrap();
         stream.write_all(text).unwrap();
-        let soon = Some(super::HEAD_TIMEOUT * 3);
+        let soon = Some(super::port::HEAD_TIMEOUT * 3);
         stream.set_read_timeout(soon).unwrap();
         stream.read_to_end(&mut Vec::new()).ok();
     };
@@ -521,14 +526,14 @@ fn what_hangs_in_a_lookup_does_not_hold_up_the_end() {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.build().unwrap();
     let begun = Instant::now();
-    super::run(runtime, async move {
+    super::port::run(runtime, async move {
         drop(tokio::task::spawn_blocking(move || {
             hangs.send(()).unwrap();
             ended.recv()
         }));
         has_begun.await.unwrap();
     });
-    assert!(begun.elapsed() < super::STOP_TIMEOUT * 5);
+    assert!(begun.elapsed() < super::port::STOP_TIMEOUT * 5);
     assert!(end.send(()).is_ok(), "it still waits for its answer");
 }
 
@@ -542,9 +547,11 @@ fn dropping_it_frees_the_port() {
 
 #[test]
 fn nobody_is_answered_at_a_time_that_http_has_no_date_for() {
-    let can = super::can_be_told;
+    let can = super::port::can_be_told;
     assert!(can(UNIX_EPOCH) && can(SystemTime::now()));
     assert!(!can(UNIX_EPOCH - Duration::from_nanos(1)));
-    assert!(can(UNIX_EPOCH + super::DATES_END - Duration::from_nanos(1)));
-    assert!(!can(UNIX_EPOCH + super::DATES_END));
+    assert!(can(
+        UNIX_EPOCH + super::port::DATES_END - Duration::from_nanos(1)
+    ));
+    assert!(!can(UNIX_EPOCH + super::port::DATES_END));
 }

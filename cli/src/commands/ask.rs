@@ -6,6 +6,7 @@ use quorumwire_node::foreign_text::plain;
 use quorumwire_node::report::Report;
 use quorumwire_node::tls::{provider, read_certificates, read_key, trusting};
 use quorumwire_ops::http::ErrorBody;
+use quorumwire_paxos_process::SwitchReport;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, RootCertStore};
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 pub const CHANGE_TIMEOUT: Duration = Duration::from_secs(65);
 /// How long a port may take to show whether it speaks TLS.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
+/// Where everybody tells about itself.
+const STATUS: &str = "/v1/status";
 /// Largest answer read.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
 
@@ -148,7 +151,24 @@ impl AskError {
 
 /// What a replica tells about itself.
 pub fn report(address: &str, timeout: Duration) -> Result<Report, AskError> {
-    get(address, "/v1/status", timeout)
+    let said: serde_json::Value = get(address, STATUS, timeout)?;
+    let address = address.to_owned();
+    if let Ok(switch) = SwitchReport::of_json(&said) {
+        let who = plain(&switch.in_words());
+        let reason = format!("it is a switch of a Paxos deployment, no replica: {who}");
+        return Err(AskError::Barred { address, reason });
+    }
+    serde_json::from_value(said).map_err(|error| AskError::Unanswered {
+        address,
+        reason: format!("what it says is no status: {error}"),
+        is_change: false,
+    })
+}
+
+/// What a switch of a Paxos deployment tells about itself; none: it is no switch.
+pub fn switch(address: &str, timeout: Duration) -> Option<SwitchReport> {
+    let said: serde_json::Value = get(address, STATUS, timeout).ok()?;
+    SwitchReport::of_json(&said).ok()
 }
 
 /// Asks for something that changes nothing.

@@ -1,6 +1,8 @@
 //! `quorumwire status`: what every replica of a cluster says about itself.
+use super::ask;
 use super::view::{ClusterView, ReplicaView, Target, as_text, listed};
 use quorumwire_node::report::{FollowerReport, IncomingReport, PlaneChooser, Report};
+use quorumwire_paxos_process::SwitchReport;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -12,7 +14,8 @@ use std::time::Duration;
 Examples:
   quorumwire status --dir /tmp/try            # a cluster started by `quorumwire dev --dir /tmp/try`
   quorumwire status --addr 10.0.0.10:7480     # by any replica
-  quorumwire status --json | jq .leader")]
+  quorumwire status --json | jq .leader
+  quorumwire status --addr 10.0.0.1:7480      # of a switch of a Paxos deployment (--listen-http)")]
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
@@ -24,6 +27,14 @@ pub struct Arguments {
 /// Shows the state.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let view = ClusterView::gather_patiently(&arguments.target)?;
+    if view.reports().next().is_none() {
+        let asked = view.barred.keys();
+        let switches = asked.filter_map(|it| ask::switch(it, ask::REPORT_TIMEOUT));
+        let switches: Vec<SwitchReport> = switches.collect();
+        if !switches.is_empty() {
+            return show_switches(&switches, arguments.json);
+        }
+    }
     if arguments.json {
         outln!("{}", as_json(&view))?;
     } else {
@@ -37,6 +48,56 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         outln!("{}", view.why_no_leader())?;
     }
     Ok(ExitCode::FAILURE)
+}
+
+/// What switches of a Paxos deployment say. Exit code 0 if each does what it is there for.
+fn show_switches(switches: &[SwitchReport], is_json: bool) -> anyhow::Result<ExitCode> {
+    if is_json {
+        outln!("{}", serde_json::json!({ "switches": switches }))?;
+    } else {
+        let texts = switches.iter().map(of_switch);
+        out!("{}", texts.collect::<Vec<_>>().join("\n"))?;
+    }
+    let are_ready = switches.iter().all(|it| it.ready && it.is_alive());
+    Ok(if are_ready {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// For people.
+fn of_switch(report: &SwitchReport) -> String {
+    let mut text = String::new();
+    push_wrapped(&mut text, &as_text(&report.in_words()));
+    let life = report.life.map(|life| format!(", life {life}"));
+    let durability = report.durability.as_ref().map(|it| format!(", {it}"));
+    let [life, durability] = [life, durability].map(Option::unwrap_or_default);
+    let plane = &report.plane;
+    let line = format!(
+        "round {}{life}{durability}; plane {} ({})",
+        report.round, plane.name, plane.state
+    );
+    push_wrapped(&mut text, &as_text(&line));
+    if let Some(window) = &report.window {
+        let filled_by = window.filled_by.map(|learner| {
+            let upto = window.checkpointed.unwrap_or(0);
+            format!("; learner {learner} has checkpointed least, up to {upto}")
+        });
+        let line = format!(
+            "window: {} of {} free, first open instance {}, next {}{}",
+            window.free,
+            window.instances,
+            window.first_open,
+            window.next_instance,
+            filled_by.unwrap_or_default()
+        );
+        push_wrapped(&mut text, &line);
+    }
+    for fault in &report.faults {
+        push_wrapped(&mut text, &as_text(&format!("fault: {fault}")));
+    }
+    text
 }
 
 /// For programs.

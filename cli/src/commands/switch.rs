@@ -2,13 +2,16 @@
 //! done in `paxos/process`.
 use super::server::die_with_parent;
 use crate::flags::BoxFlags;
+use anyhow::Context as _;
 use quorumwire_node::logging;
 use quorumwire_node::options::LogFormat;
+use quorumwire_ops::http::switch_page;
 use quorumwire_paxos_process::{
-    DeploymentFile, Durability, Lives, Role, StatusCell, SwitchError, SwitchOptions, make_folder,
+    DeploymentFile, Durability, Lives, Role, StatusCell, SwitchError, SwitchIdentity,
+    SwitchOptions, make_folder,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -71,6 +74,14 @@ pub struct Arguments {
     /// for those any more: said to each switch, when a learner is gone for good (docs/paxos.md)
     #[arg(long, value_name = "INSTANCE")]
     declare_lost: Option<u64>,
+    /// Where status and metrics are served, if at all: `/v1/status`, `/metrics`, `/healthz`, `/readyz`
+    /// (docs/paxos.md). They are only read, and not encrypted: a loopback address, unless `--insecure` is given.
+    /// Port 0 takes a free one
+    #[arg(long, value_name = "IP:PORT")]
+    listen_http: Option<SocketAddr>,
+    /// Allow `--listen-http` beyond loopback: everyone who reaches it can read how the switch does
+    #[arg(long, requires = "listen_http")]
+    insecure: bool,
     /// Least level of what is logged
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: tracing::Level,
@@ -137,6 +148,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         make_folder(&options, lives)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let listener = open_page(arguments)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -149,6 +161,33 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         },
     );
     logging::start_writing()?;
-    quorumwire_paxos_process::run(&options, &stop, &StatusCell::default())?;
+    let status = Arc::<StatusCell>::default();
+    let _page = match listener {
+        Some(listener) => {
+            tracing::info!(address = %listener.local_addr()?, "the switch's page is served");
+            let (identity, status) = (SwitchIdentity::of(&options), Arc::clone(&status));
+            Some(switch_page::serve(listener, identity, status)?)
+        }
+        None => None,
+    };
+    quorumwire_paxos_process::run(&options, &stop, &status)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the port of the page before anything is begun.
+fn open_page(arguments: &Arguments) -> anyhow::Result<Option<TcpListener>> {
+    let Some(address) = arguments.listen_http else {
+        return Ok(None);
+    };
+    if !address.ip().is_loopback() && !arguments.insecure {
+        let text = format!(
+            "{address} is refused; allowed: a loopback address; --insecure lets anybody who reaches it read how the \
+             switch does"
+        );
+        let option = "listen-http";
+        return Err(SwitchError::Option { option, text }.into());
+    }
+    let listener = TcpListener::bind(address);
+    let said = || format!("option listen-http: cannot listen on {address}");
+    listener.map(Some).with_context(said)
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-/// As many as there may be; more wait in the listener's queue.
+/// As many as there may be of a server; more wait in the listener's queue.
 pub const ARRIVALS_MAX: usize = 128;
 /// With as many as there may be, one that takes longer than this gives way to who waits.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
 /// All of them.
-#[derive(Default)]
 pub struct Arrivals {
+    at_most: usize,
     open: Mutex<Open>,
     ended: Notify,
 }
@@ -46,6 +46,15 @@ impl GivesWay {
 }
 
 impl Arrivals {
+    /// There may be so many.
+    pub fn new(at_most: usize) -> Self {
+        Self {
+            at_most,
+            open: Mutex::default(),
+            ended: Notify::new(),
+        }
+    }
+
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,7 +74,7 @@ impl Arrivals {
     /// When the oldest will have had its time; none if there is room, which there is once it has given way.
     fn full_until(&self, now: Instant) -> Option<Instant> {
         let mut open = self.open();
-        if open.each.len() < ARRIVALS_MAX {
+        if open.each.len() < self.at_most {
             return None;
         }
         let oldest = open.each.first_entry()?;

@@ -18,7 +18,7 @@ fn full(arrivals: &Arc<Arrivals>, now: Instant) -> Vec<(Arrival, GivesWay)> {
 
 #[test]
 fn the_oldest_gives_way_after_its_time_and_nobody_else() {
-    let (arrivals, begun) = (Arc::new(Arrivals::default()), Instant::now());
+    let (arrivals, begun) = (Arc::new(Arrivals::new(ARRIVALS_MAX)), Instant::now());
     let mut all = full(&arrivals, begun);
     let just_before = begun + PATIENCE.checked_sub(Duration::from_millis(1)).unwrap();
     assert_eq!(arrivals.full_until(just_before), Some(begun + PATIENCE));
@@ -39,7 +39,7 @@ fn the_oldest_gives_way_after_its_time_and_nobody_else() {
 
 #[test]
 fn whose_head_has_come_makes_room_and_never_gives_way() {
-    let (arrivals, begun) = (Arc::new(Arrivals::default()), Instant::now());
+    let (arrivals, begun) = (Arc::new(Arrivals::new(ARRIVALS_MAX)), Instant::now());
     let mut all = full(&arrivals, begun);
     all[0].0.end();
     assert_eq!(all[0].1.0.try_recv(), Err(TryRecvError::Closed));
@@ -61,7 +61,7 @@ fn who_waits_is_let_in_when_one_ends() {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().build().unwrap();
     runtime.block_on(async {
-        let arrivals = Arc::new(Arrivals::default());
+        let arrivals = Arc::new(Arrivals::new(ARRIVALS_MAX));
         let hour = Duration::from_hours(1);
         let mut all = full(&arrivals, Instant::now() + hour);
         let waiting = Arc::clone(&arrivals);

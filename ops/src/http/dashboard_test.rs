@@ -1,8 +1,8 @@
 //! The dashboard's files and what feeds it, over real sockets. How it looks is seen by a browser, in the
 //! cluster tests.
 use super::{Served, report, serve};
-use crate::http::STOP_TIMEOUT;
 use crate::http::live::LISTENERS_MAX;
+use crate::http::port::STOP_TIMEOUT;
 use crate::live::LiveDocument;
 use quorumwire_node::report::{MemberReport, Report};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,10 +1,12 @@
 //! Any bytes at the HTTP port: one answer that is HTTP, or a closed connection, and a change only where
 //! somebody asked for one. No socket: a connection is its bytes, and whoever sends them says nothing more.
-use super::arrivals::Arrivals;
+use super::arrivals::{ARRIVALS_MAX, Arrivals};
+use super::counters::HttpCounters;
 use super::handle::Handle;
+use super::port::{Port, serve_connection};
 use super::{
-    AdminError, DigestBody, ErrorBody, HttpCounters, Live, LostRequest, MembersRequest,
-    MemoryRequest, Port, ReadIndexBody, SnapshotBody, TransferRequest, router, serve_connection,
+    AdminError, DigestBody, ErrorBody, Live, LostRequest, MembersRequest, MemoryRequest,
+    ReadIndexBody, SnapshotBody, TransferRequest, router,
 };
 use crate::live::LiveDocument;
 use quorumwire_fuzz_tests::{Outcomes, Seed, fuzz, grown};
@@ -204,7 +206,7 @@ fn exchange(input: &[u8]) -> (Vec<u8>, u32) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_io().enable_time().build().unwrap();
     let changes = runtime.block_on(async {
-        let (arrival, _gives_way) = Arc::new(Arrivals::default()).take_in().await;
+        let (arrival, _gives_way) = Arc::new(Arrivals::new(ARRIVALS_MAX)).take_in().await;
         let mut connection = pin!(serve_connection(stream, port, arrival, Standing::Operator));
         let (mut turns, mut changes, mut idle) = (0, 0, 0);
         poll_fn(|context| {

@@ -1,5 +1,6 @@
 //! A replica's report as text in `OpenMetrics`. Names and help of gauges stand here, those of counters where
 //! they are counted.
+use super::switch_page;
 use crate::counters::HELP;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet, text};
@@ -14,7 +15,7 @@ use quorumwire_node::report::{
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-const PREFIX: &str = "quorumwire";
+pub const PREFIX: &str = "quorumwire";
 /// Of a counter that is not declared.
 const OTHER: &str = "Counted since the process started";
 /// Of a report's durations.
@@ -22,8 +23,13 @@ const DURATIONS: [&str; 3] = [COMMIT, TURN, WAIT];
 
 /// The text of `/metrics`, in `OpenMetrics`.
 pub fn text(report: Report) -> Result<String, fmt::Error> {
+    page_of(Box::new(ReportCollector(report)))
+}
+
+/// The text of what is collected.
+pub fn page_of(collector: Box<dyn Collector>) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix(PREFIX);
-    registry.register_collector(Box::new(ReportCollector(report)));
+    registry.register_collector(collector);
     let mut page = String::new();
     text::encode(&mut page, &registry)?;
     Ok(page)
@@ -50,6 +56,14 @@ pub fn documentation() -> Result<String, fmt::Error> {
          Written by `quorumwire config docs metrics`; do not edit.\n\n\
          | metric | type | what it says |\n|---|---|---|\n",
     );
+    told.push_str(&rows_of(&page)?);
+    told.push_str(&switch_page::documentation()?);
+    Ok(told)
+}
+
+/// A row for each metric that is on the page, as it describes it.
+pub fn rows_of(page: &str) -> Result<String, fmt::Error> {
+    let mut told = String::new();
     let of = |line: &str, what: &str| {
         let rest = line.strip_prefix("# ")?.strip_prefix(what)?;
         let (name, rest) = rest.strip_prefix(' ')?.split_once(' ')?;
@@ -82,7 +96,7 @@ impl Collector for ReportCollector {
         encode_followers(&mut encoder, report)?;
         encode_differences(&mut encoder, report)?;
         for (name, count) in &report.counters {
-            encode_counter(&mut encoder, name, *count)?;
+            encode_counter(&mut encoder, name, HELP.get(name).copied(), *count)?;
         }
         for (name, durations) in &report.durations {
             encode_durations(&mut encoder, name, durations)?;
@@ -91,9 +105,15 @@ impl Collector for ReportCollector {
     }
 }
 
+/// A counter; `help` says what it counts, if that is declared.
 #[allow(clippy::cast_precision_loss)] // A microsecond more or less after 285 years.
-fn encode_counter(encoder: &mut DescriptorEncoder<'_>, name: &str, count: u64) -> fmt::Result {
-    let help = HELP.get(name).copied().unwrap_or(OTHER);
+pub fn encode_counter(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: Option<&str>,
+    count: u64,
+) -> fmt::Result {
+    let help = help.unwrap_or(OTHER);
     if let Some(name) = name.strip_suffix("_microseconds") {
         let counter = ConstCounter::new(count as f64 / 1e6);
         let unit = Some(&Unit::Seconds);
@@ -267,7 +287,8 @@ fn encode_memory(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
     Ok(())
 }
 
-fn encode_gauge(
+/// A number.
+pub fn encode_gauge(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -279,8 +300,9 @@ fn encode_gauge(
     gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)
 }
 
+/// A time.
 #[allow(clippy::cast_precision_loss)] // A millisecond more or less after 285,000 years.
-fn encode_seconds(
+pub fn encode_seconds(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,

@@ -35,15 +35,15 @@ pub async fn none_of_others(request: Request, next: Next) -> Response {
 /// The names by which this replica is asked in the clear. Who gives a name of his own our address would have
 /// browsers take us for his, and his pages read all of it; with TLS our certificate does not bear his name.
 pub struct Names {
-    handle: Handle,
+    handle: Option<Handle>,
     machine: String,
     /// Of `advertise-http`; the loop is asked for it once it is needed.
     advertised: OnceLock<String>,
 }
 
 impl Names {
-    /// Of the replica behind this handle.
-    pub fn new(handle: Handle) -> Arc<Self> {
+    /// Of the replica behind this handle; none: of one that advertises no name.
+    pub fn new(handle: Option<Handle>) -> Arc<Self> {
         let system = rustix::system::uname();
         Arc::new(Self {
             handle,
@@ -74,7 +74,7 @@ impl Names {
 
     async fn advertised(&self) -> Option<&str> {
         if self.advertised.get().is_none() {
-            let asked = self.handle.ask(AdminRequest::Report);
+            let asked = self.handle.as_ref()?.ask(AdminRequest::Report);
             let report = timeout(REPORT_TIMEOUT, asked).await.ok()?.ok()?;
             self.advertised.set(host_of(&report.http)?).ok(); // another request may have been faster
         }
@@ -91,10 +91,12 @@ pub async fn only_by_our_names(
     if names.are_ours(request.headers()).await {
         return next.run(request).await;
     }
-    plain_error(
-        StatusCode::FORBIDDEN,
-        "this replica is asked by an IP address, localhost, its machine's host name or the name in advertise-http",
-    )
+    let error = if names.handle.is_some() {
+        "this replica is asked by an IP address, localhost, its machine's host name or the name in advertise-http"
+    } else {
+        "this is asked by an IP address, localhost or its machine's host name"
+    };
+    plain_error(StatusCode::FORBIDDEN, error)
 }
 
 /// The host of `HOST:PORT` or `HOST`.

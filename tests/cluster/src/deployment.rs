@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::UdpSocket;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use quorumwire_paxos_process::{DeploymentFile, Member, MemberOptions, WINDOW_BYTES};
+use quorumwire_paxos_process::{DeploymentFile, Member, MemberOptions, SwitchReport, WINDOW_BYTES};
 
 use crate::binary::binary;
 use crate::disk::Scratch;
@@ -18,6 +19,8 @@ use crate::process::{Process, let_planes_through};
 
 /// Whatever is waited for comes within this time.
 pub const DEADLINE: Duration = Duration::from_mins(1);
+/// How long a page may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Coordinators of a deployment.
 pub const COORDINATORS: usize = 2;
 /// Acceptors of a deployment.
@@ -47,6 +50,11 @@ pub struct Deployment<'n> {
 /// The machine of the one with this number among all.
 fn machine(place: usize) -> Machine {
     Machine::Replica(u16::try_from(place).expect("a few"))
+}
+
+fn machine_of((role, number): (&'static str, usize)) -> Machine {
+    let before = if role == "acceptor" { COORDINATORS } else { 0 };
+    machine(before + number)
 }
 
 impl Deployment<'static> {
@@ -114,6 +122,58 @@ impl<'n> Deployment<'n> {
         self.scratch.path().join(name).display().to_string()
     }
 
+    /// Switches get these options, too, from now on.
+    #[must_use]
+    pub fn told(mut self, options: &[&str]) -> Self {
+        self.options
+            .extend(options.iter().map(|it| (*it).to_owned()));
+        self
+    }
+
+    /// Where a switch that runs serves its page, as it has logged.
+    pub fn page_address(&self, switch: (&'static str, usize)) -> Result<SocketAddr> {
+        let log = self.log(switch)?;
+        let mut lines = log.lines().rev();
+        let line = lines.find(|line| line.contains("the switch's page is served"));
+        let line = line.with_context(|| format!("{switch:?} serves no page: {log}"))?;
+        let (_, address) = line.split_once("address=").context("with its address")?;
+        let address = address.split(' ').next().unwrap_or_default();
+        Ok(address.parse()?)
+    }
+
+    /// What a switch's page says at a path: its status and its body.
+    pub fn ask_page(
+        &self,
+        switch: (&'static str, usize),
+        method: &str,
+        path: &str,
+    ) -> Result<(u16, String)> {
+        let address = self.page_address(switch)?;
+        let ask = || -> Result<String> {
+            let mut stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
+            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
+            stream.write_all(format!("{head}content-length: 0\r\n\r\n").as_bytes())?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        let answer = match self.network {
+            Some(network) => network.run_in(machine_of(switch), ask)??,
+            None => ask()?,
+        };
+        let (head, body) = answer.split_once("\r\n\r\n").context("a whole answer")?;
+        let code = head.split(' ').nth(1).context("a status")?;
+        Ok((code.parse()?, body.to_owned()))
+    }
+
+    /// What it says of itself.
+    pub fn report(&self, switch: (&'static str, usize)) -> Result<SwitchReport> {
+        let (code, body) = self.ask_page(switch, "GET", "/v1/status")?;
+        ensure!(code == 200, "{switch:?}: {code}: {body}");
+        Ok(serde_json::from_str(&body)?)
+    }
+
     /// Runs `quorumwire` with these arguments: its exit code, and what it complains of.
     pub fn run(&self, arguments: &[&str]) -> Result<(Option<i32>, String)> {
         let output = Command::new(&self.binary).args(arguments).output()?;
@@ -143,14 +203,8 @@ impl<'n> Deployment<'n> {
         let name = format!("{}-{}", switch.0, switch.1);
         let log = self.scratch.path().join(format!("{name}.log"));
         let arguments = self.arguments(switch);
-        let place = switch.1
-            + if switch.0 == "acceptor" {
-                COORDINATORS
-            } else {
-                0
-            };
         let namespace = match self.network {
-            Some(network) => network.namespace(machine(place)),
+            Some(network) => network.namespace(machine_of(switch)),
             None => own_namespace(),
         };
         let process = Process::start(&name, &namespace, &self.binary, &arguments, &log)?;

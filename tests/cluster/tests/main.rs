@@ -61,6 +61,7 @@ mod served_tls;
 mod slow_followers;
 mod standstill;
 mod surviving_loads;
+mod switch_pages;
 mod tls;
 mod top;
 mod two_groups;

@@ -1,0 +1,252 @@
+//! What switches say of themselves over HTTP: who coordinates, before and after the coordinator is killed;
+//! what they count; and that nobody who is slow there, or asks for something else, hinders them.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use quorumwire_cluster_tests::deployment::{ACCEPTORS, COORDINATORS, DEADLINE, Deployment};
+use quorumwire_cluster_tests::network::{Machine, Network};
+use quorumwire_cluster_tests::waiting::wait_within;
+use quorumwire_paxos_process::{Member, SwitchReport};
+
+const PAGE: [&str; 2] = ["--listen-http", "127.0.0.1:0"];
+const FIRST: (&str, usize) = ("coordinator", 0);
+const BACKUP: (&str, usize) = ("coordinator", 1);
+/// More than a page has room for.
+const SILENT_CLIENTS: usize = 100;
+/// A client without a whole request is cut after 5 s.
+const CUT_WITHIN: Duration = Duration::from_secs(30);
+
+/// Waits until a switch says so of itself.
+fn wait_until(
+    deployment: &Deployment<'_>,
+    switch: (&'static str, usize),
+    what: &str,
+    is_so: impl Fn(&SwitchReport) -> bool,
+) -> Result<SwitchReport> {
+    let mut last = None;
+    wait_within(what, DEADLINE, || {
+        // Its port may not be open yet.
+        last = deployment.report(switch).ok().filter(&is_so);
+        Ok(last.is_some())
+    })?;
+    Ok(last.expect("it was so"))
+}
+
+fn all() -> impl Iterator<Item = (&'static str, usize)> {
+    let coordinators = (0..COORDINATORS).map(|number| ("coordinator", number));
+    coordinators.chain((0..ACCEPTORS).map(|number| ("acceptor", number)))
+}
+
+fn decide(member: &Member, values: usize) -> Result<()> {
+    for value in 0..values {
+        let instance = member.submit(format!("value {value}").as_bytes())?;
+        let mut upto = 0;
+        while upto < instance {
+            let next = member.next_within(DEADLINE)?;
+            upto = next.context("a value that is decided is delivered")?.0;
+        }
+        member.checkpoint(upto)?;
+    }
+    Ok(())
+}
+
+/// Each figure of each page is explained.
+fn every_metric_is_explained(deployment: &Deployment<'_>) -> Result<()> {
+    let explained = include_str!("../../../docs/metrics.md");
+    for switch in all() {
+        let (code, page) = deployment.ask_page(switch, "GET", "/metrics")?;
+        ensure!(code == 200, "{code}: {page}");
+        let lines = page.lines().filter_map(|it| it.strip_prefix("# TYPE "));
+        let mut count = 0;
+        for name in lines.filter_map(|line| line.split(' ').next()) {
+            let row = format!("| `{name}` |");
+            ensure!(explained.contains(&row), "docs/metrics.md: {name}");
+            count += 1;
+        }
+        ensure!(count > 40, "{page}");
+    }
+    Ok(())
+}
+
+#[test]
+fn pages_say_who_coordinates_and_counters_rise() -> Result<()> {
+    let mut deployment = Deployment::new("switch-pages", 1)?.told(&PAGE);
+    deployment.start_all()?;
+    for switch in all() {
+        wait_until(&deployment, switch, "a page that is ready", |it| it.ready)?;
+    }
+    let first = deployment.report(FIRST)?;
+    let backup = deployment.report(BACKUP)?;
+    ensure!(
+        first.coordinates && !backup.coordinates,
+        "{first:?}, {backup:?}"
+    );
+    let known = [&first, &backup].map(|it| it.coordinator);
+    ensure!(known == [Some(0), Some(0)], "{known:?}");
+    let member = deployment.member(0)?;
+    decide(&member, 20)?;
+    let counted = |report: &SwitchReport, name: &str| report.counters[name];
+    let values = |it: &SwitchReport| counted(it, "switch_values_assigned") >= 20;
+    let one = wait_until(&deployment, FIRST, "values that are counted", values)?;
+    let window = one.window.expect("it coordinates");
+    ensure!(window.next_instance > 20, "{window:?}");
+    let votes = |it: &SwitchReport| {
+        counted(it, "switch_votes") >= 20
+            && counted(it, "switch_syncs") > 0
+            && counted(it, "switch_sync_microseconds") > 0
+    };
+    let acceptor = wait_until(&deployment, ("acceptor", 1), "votes", votes)?;
+    ensure!(
+        acceptor.coordinator == Some(0) && acceptor.durability.as_deref() == Some("sync"),
+        "{acceptor:?}"
+    );
+    every_metric_is_explained(&deployment)?;
+
+    deployment.kill(FIRST)?;
+    let takes_over = |it: &SwitchReport| it.coordinates && it.coordinator == Some(1);
+    let second = wait_until(&deployment, BACKUP, "a backup that takes over", takes_over)?;
+    ensure!(second.round > one.round, "{second:?}");
+    ensure!(
+        counted(&second, "switch_take_overs") > 0 && counted(&second, "switch_rounds_asked") > 0
+    );
+    let (code, page) = deployment.ask_page(BACKUP, "GET", "/metrics")?;
+    ensure!(
+        code == 200 && page.contains("\nquorumwire_switch_coordinates 1\n"),
+        "{page}"
+    );
+    decide(&member, 20)?;
+    wait_until(&deployment, ("acceptor", 0), "who coordinates now", |it| {
+        it.coordinator == Some(1)
+    })?;
+
+    // The one that was killed comes back as a backup.
+    deployment.start(FIRST)?;
+    wait_until(&deployment, FIRST, "a backup that knows it", |it| {
+        it.state == "backup" && it.coordinator == Some(1)
+    })?;
+    Ok(())
+}
+
+#[test]
+fn pages_are_only_read_and_slow_clients_are_cut() -> Result<()> {
+    let mut deployment = Deployment::new("slow-pages", 1)?.told(&PAGE);
+    deployment.start_all()?;
+    for switch in all() {
+        wait_until(&deployment, switch, "a page that is ready", |it| it.ready)?;
+    }
+    let address = deployment.page_address(FIRST)?;
+    let connect = |_| TcpStream::connect(address);
+    let begun = Instant::now();
+    let mut silent: Vec<_> = (0..SILENT_CLIENTS)
+        .map(connect)
+        .collect::<std::io::Result<_>>()?;
+    silent[1].write_all(b"GET /metrics HTTP/1.1\r\nhost: loc")?;
+    let member = deployment.member(0)?;
+    decide(&member, 20)?;
+    for path in ["/healthz", "/readyz", "/metrics", "/v1/status"] {
+        let (code, body) = deployment.ask_page(FIRST, "GET", path)?;
+        ensure!(code == 200, "{path}: {code}: {body}");
+        for method in ["POST", "DELETE"] {
+            let (code, body) = deployment.ask_page(FIRST, method, path)?;
+            ensure!(code == 405, "{method} {path}: {code}: {body}");
+        }
+    }
+    for stream in &mut silent {
+        stream.set_read_timeout(Some(CUT_WITHIN))?;
+        // An answer says that the request took too long, or nothing does.
+        let _ = stream.read_to_end(&mut Vec::new());
+        ensure!(begun.elapsed() < CUT_WITHIN, "a silent client is not cut");
+    }
+    ensure!(deployment.report(FIRST)?.coordinates);
+    Ok(())
+}
+
+#[test]
+fn a_page_beyond_loopback_has_to_be_asked_for() -> Result<()> {
+    let deployment = Deployment::new("exposed-page", 1)?;
+    let file = deployment.path("deployment.toml");
+    let words = [
+        "switch",
+        "--role",
+        "coordinator",
+        "--number",
+        "0",
+        "--deployment",
+        &file,
+    ];
+    let run = |more: &[&str]| deployment.run(&[&words[..], more].concat());
+    let (code, said) = run(&["--listen-http", "0.0.0.0:0"])?;
+    ensure!(
+        code == Some(2) && said.contains("listen-http") && said.contains("--insecure"),
+        "{code:?}: {said}"
+    );
+    let (code, said) = run(&["--listen-http", "7480"])?;
+    ensure!(code == Some(2) && said.contains("--listen-http"), "{said}");
+    let (code, said) = run(&["--insecure"])?;
+    ensure!(code == Some(2) && said.contains("--listen-http"), "{said}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let (code, said) = run(&["--listen-http", &taken.local_addr()?.to_string()])?;
+    ensure!(
+        code == Some(1) && said.contains("option listen-http: cannot listen on"),
+        "{said}"
+    );
+    Ok(())
+}
+
+/// What the kernel does by itself is on the page, too.
+#[test]
+fn pages_of_switches_in_the_kernel_have_its_counters() -> Result<()> {
+    let network = Network::new(7)?;
+    let options = [&PAGE[..], &["--plane", "xdp", "--durability", "memory"]].concat();
+    let mut deployment = Deployment::across(&network, "kernel-pages", &options)?;
+    deployment.start_all()?;
+    for switch in all() {
+        wait_until(&deployment, switch, "a page that is ready", |it| it.ready)?;
+    }
+    let member = deployment.member(0)?;
+    let begun = Instant::now();
+    let counts = |it: &SwitchReport, name: &str| it.counters.get(name).copied().unwrap_or(0);
+    for (switch, name, of_plane) in [
+        (FIRST, "switch_values_assigned", "plane_instances_assigned"),
+        (("acceptor", 0), "switch_votes", "plane_entries_stored"),
+    ] {
+        // Values come while it waits: the first may go by the process.
+        let mut report = deployment.report(switch)?;
+        while counts(&report, of_plane) < 20 && begun.elapsed() < DEADLINE {
+            decide(&member, 20)?;
+            report = deployment.report(switch)?;
+        }
+        ensure!(
+            counts(&report, of_plane) >= 20 && counts(&report, name) >= counts(&report, of_plane),
+            "{report:?}"
+        );
+        ensure!(
+            report.plane.name == "xdp" && report.plane.state == "engaged",
+            "{report:?}"
+        );
+    }
+    every_metric_is_explained(&deployment)?;
+    // Another one at the same interface cannot start, and says who is there.
+    let machine = Machine::Replica(0);
+    let listen = format!("{}:7599", network.address(machine));
+    let file = deployment.path("deployment.toml");
+    let words = [
+        "switch",
+        "--role",
+        "coordinator",
+        "--number",
+        "0",
+        "--deployment",
+        &file,
+    ];
+    let words = [&words[..], &["--plane", "xdp", "--listen", &listen]].concat();
+    let (code, said) = network.run_in(machine, || deployment.run(&words))??;
+    ensure!(
+        code == Some(1) && said.contains("has another XDP program, number"),
+        "{code:?}: {said}"
+    );
+    Ok(())
+}
