@@ -183,8 +183,8 @@ impl PaxosEngine {
         counters
     }
 
-    /// What its store has counted without the engine's doing, by name: that is in [`counters`](Self::counters),
-    /// too, as far as a role has a counter for it.
+    /// What its store has counted without the engine's doing, by name. As far as a role has a counter for it,
+    /// it is in [`counters`](Self::counters), too.
     #[must_use]
     pub fn counts_of_store(&self) -> BTreeMap<&'static str, u64> {
         self.store.counts()

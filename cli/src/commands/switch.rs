@@ -75,8 +75,8 @@ pub struct Arguments {
     #[arg(long, value_name = "INSTANCE")]
     declare_lost: Option<u64>,
     /// Where status and metrics are served, if at all: `/v1/status`, `/metrics`, `/healthz`, `/readyz`
-    /// (docs/paxos.md). They are only read, and not encrypted: a loopback address, unless `--insecure` is given.
-    /// Port 0 takes a free one
+    /// (docs/paxos.md). They are only read, and not encrypted: a loopback address, unless `--insecure` is
+    /// given. Port 0 takes a free one
     #[arg(long, value_name = "IP:PORT")]
     listen_http: Option<SocketAddr>,
     /// Allow `--listen-http` beyond loopback: everyone who reaches it can read how the switch does
