@@ -105,13 +105,9 @@ async fn readiness(State(shown): State<Shown>) -> Response {
         let faults = faults().map(|fault| format!("fault: {fault}\n"));
         return format!("ready\n{}", faults.collect::<String>()).into_response();
     }
-    let mut error = format!("not ready: {}", report.in_words());
-    if !report.is_alive() {
-        error.push_str(&format!(
-            "; it has said nothing for {} ms",
-            report.silent_ms
-        ));
-    }
+    let silence = format!("; it has said nothing for {} ms", report.silent_ms);
+    let silence = if report.is_alive() { "" } else { &silence };
+    let mut error = format!("not ready: {}{silence}", report.in_words());
     for fault in faults() {
         error.push_str("; ");
         error.push_str(fault);
