@@ -70,12 +70,12 @@ fn show_switches(switches: &[SwitchReport], is_json: bool) -> anyhow::Result<Exi
 fn of_switch(report: &SwitchReport) -> String {
     let mut text = String::new();
     push_wrapped(&mut text, &as_text(&report.in_words()));
-    let life = report.life.map(|life| format!(", life {life}"));
+    let of_life = report.life.map(|life| format!(", life {life}"));
     let durability = report.durability.as_ref().map(|it| format!(", {it}"));
-    let [life, durability] = [life, durability].map(Option::unwrap_or_default);
+    let [of_life, durability] = [of_life, durability].map(Option::unwrap_or_default);
     let plane = &report.plane;
     let line = format!(
-        "round {}{life}{durability}; plane {} ({})",
+        "round {}{of_life}{durability}; plane {} ({})",
         report.round, plane.name, plane.state
     );
     push_wrapped(&mut text, &as_text(&line));
