@@ -106,8 +106,9 @@ int quorumwire_open(const char *configuration_file, quorumwire_t **handle);
 /*
  * Ends what waits, without calling back, and frees the handle. A submitted value may
  * still be decided. Not from a callback (QUORUMWIRE_ERROR_BUSY). A second call is an
- * error (QUORUMWIRE_ERROR_HANDLE), as is any other call with the handle from then on;
- * calls of other threads that are under way return.
+ * error (QUORUMWIRE_ERROR_HANDLE), as is any other call with the handle from then on.
+ * Calls of other threads that are under way return at once, with that error, or with
+ * QUORUMWIRE_ERROR_OUTCOME_UNKNOWN.
  */
 int quorumwire_close(quorumwire_t *handle);
 

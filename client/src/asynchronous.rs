@@ -72,7 +72,7 @@ impl AsyncClient {
 
     /// Waits until some replica has let the client in.
     pub(crate) async fn greet(&self) -> Result<(), Error> {
-        let ended = Error::NoAnswer("the client's runtime has ended".to_owned());
+        let ended = Error::NoAnswer("the client was closed".to_owned());
         self.ask(RequestBody::Greeting, None, ended).await.map(drop)
     }
 
@@ -88,8 +88,20 @@ impl AsyncClient {
     pub async fn query(&self, query: &[u8]) -> Result<Vec<u8>, Error> {
         let permit = permit(&self.shared.queries).await?;
         let body = RequestBody::Query(query.to_vec());
-        let ended = Error::NoAnswer("the client's runtime has ended".to_owned());
+        let ended = Error::NoAnswer("the client was closed".to_owned());
         self.ask(body, Some(permit), ended).await
+    }
+
+    /// Ends what waits, in all clones, and refuses what is asked from now on. A command that waited may still
+    /// be carried out.
+    pub(crate) fn close(&self) {
+        let (reply, _) = oneshot::channel();
+        let request = Request {
+            body: RequestBody::Close,
+            reply,
+            permit: None,
+        };
+        self.shared.requests.send(request).ok(); // nothing waits where the runtime has ended
     }
 
     /// What was done and not done.

@@ -18,6 +18,8 @@ pub enum RequestBody {
     Query(Vec<u8>),
     /// To be let in by some replica.
     Greeting,
+    /// That nobody waits any more, and nothing more is done.
+    Close,
 }
 
 /// A request on its way to the machine, with who waits for it. The permit is what bounds their number; it is
@@ -50,6 +52,7 @@ pub struct Driver {
     waiting: BTreeMap<Ticket, Waiter>,
     wires: Wires,
     shown: Arc<Mutex<Counters>>,
+    is_closed: bool,
 }
 
 impl Driver {
@@ -69,6 +72,7 @@ impl Driver {
             waiting: BTreeMap::new(),
             wires,
             shown: Arc::default(),
+            is_closed: false,
         };
         Ok((driver, incoming))
     }
@@ -113,24 +117,7 @@ impl Driver {
     fn take(&mut self, event: Event) {
         let now = self.begun.elapsed();
         match event {
-            Event::Request(request) => {
-                let taken = match request.body {
-                    RequestBody::Command(command) => self.machine.submit(now, command),
-                    RequestBody::Query(query) => self.machine.query(now, query),
-                    RequestBody::Greeting => self.machine.greet(now),
-                };
-                match taken {
-                    Ok(ticket) => {
-                        let waiter = Waiter {
-                            reply: request.reply,
-                            _permit: request.permit,
-                        };
-                        self.waiting.insert(ticket, waiter);
-                    }
-                    // Who has stopped waiting needs no answer: likewise below.
-                    Err(error) => drop(request.reply.send(Err(error))),
-                }
-            }
+            Event::Request(request) => self.take_request(now, request),
             Event::Link(LinkEvent::Connected(link)) => self.machine.connected(now, link),
             Event::Link(LinkEvent::Received(link, bytes, _permit)) => {
                 self.machine.received(now, link, &bytes);
@@ -140,6 +127,35 @@ impl Driver {
                 self.wires.lost(link);
                 self.machine.lost(now, link, why);
             }
+        }
+    }
+
+    fn take_request(&mut self, now: Duration, request: Request) {
+        let taken = match request.body {
+            RequestBody::Close => {
+                self.is_closed = true;
+                self.waiting.clear(); // they are told that nothing is known
+                return;
+            }
+            RequestBody::Command(_) | RequestBody::Query(_) | RequestBody::Greeting
+                if self.is_closed =>
+            {
+                Err(Error::NotCarriedOut("the client is closed".to_owned()))
+            }
+            RequestBody::Command(command) => self.machine.submit(now, command),
+            RequestBody::Query(query) => self.machine.query(now, query),
+            RequestBody::Greeting => self.machine.greet(now),
+        };
+        match taken {
+            Ok(ticket) => {
+                let waiter = Waiter {
+                    reply: request.reply,
+                    _permit: request.permit,
+                };
+                self.waiting.insert(ticket, waiter);
+            }
+            // Who has stopped waiting needs no answer: likewise below.
+            Err(error) => drop(request.reply.send(Err(error))),
         }
     }
 

@@ -96,6 +96,14 @@ impl Backend {
         }
     }
 
+    /// Ends what waits in calls of other threads.
+    pub fn close(&self) {
+        match self {
+            Self::Replicas { values, .. } => values.close(),
+            Self::Deployment { member, .. } => member.close(),
+        }
+    }
+
     /// Submits a value; `done` is called on another thread.
     pub fn submit_then(
         &self,

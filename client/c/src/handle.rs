@@ -139,7 +139,24 @@ impl Handle {
     /// Submits a value and waits.
     pub fn submit_wait(&self, value: &[u8]) -> Result<Instance, Failure> {
         self.check_length(value.len())?;
-        self.backend.submit(value)
+        self.unless_closed(self.backend.submit(value))
+    }
+
+    /// What a call has come to that waited; if the handle was closed meanwhile, that says so.
+    fn unless_closed<T>(&self, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        outcome.map_err(|failure| {
+            if !self.is_closed.load(Ordering::Acquire) {
+                return failure;
+            }
+            if failure.code == Code::OutcomeUnknown {
+                let text = "the handle was closed: it may have been carried out, or may yet be";
+                return Failure::new(failure.code, text);
+            }
+            if failure.code == Code::NotCarriedOut {
+                return Failure::plain(Code::Handle);
+            }
+            failure
+        })
     }
 
     /// Has values delivered by [`Self::poll`] from now on; 0: behind the learner's checkpoint.
@@ -149,7 +166,7 @@ impl Handle {
         from: Instance,
         delivered: Delivered,
     ) -> Result<(), Failure> {
-        let deliveries = self.backend.deliver(learner, from)?;
+        let deliveries = self.unless_closed(self.backend.deliver(learner, from))?;
         *locked(&self.next_delivering) = Some(Delivering {
             deliveries,
             delivered,
@@ -167,17 +184,17 @@ impl Handle {
 
     /// What is known of an instance.
     pub fn recover(&self, instance: Instance) -> Result<Recovered, Failure> {
-        self.backend.recover(instance)
+        self.unless_closed(self.backend.recover(instance))
     }
 
     /// A learner's checkpoint; what is trimmed then.
     pub fn checkpoint(&self, learner: Learner, upto: Instance) -> Result<Instance, Failure> {
-        self.backend.checkpoint(learner, upto)
+        self.unless_closed(self.backend.checkpoint(learner, upto))
     }
 
     /// Nobody is given what stands up to there any more; what is trimmed then.
     pub fn declare_lost(&self, upto: Instance) -> Result<Instance, Failure> {
-        self.backend.declare_lost(upto)
+        self.unless_closed(self.backend.declare_lost(upto))
     }
 
     /// The descriptor that is readable when there is something to call back.
@@ -234,12 +251,13 @@ impl Handle {
         }
         loop {
             let before = called;
-            if let Ok(completion) = polled.completions.try_recv() {
+            let completion = polled.completions.try_recv();
+            if self.is_closed.load(Ordering::Acquire) {
+                return Ok(called); // what has come of that is not called back
+            }
+            if let Ok(completion) = completion {
                 called += 1;
                 self.complete(completion);
-            }
-            if self.is_closed.load(Ordering::Acquire) {
-                return Ok(called);
             }
             match self.deliver_one(polled, &mut context) {
                 Ok(has_delivered) => called += usize::from(has_delivered),
@@ -299,13 +317,15 @@ impl Handle {
         }
     }
 
-    /// Ends it. Whoever polls returns first; that may not be the caller.
+    /// Ends it, and what waits in calls of other threads. Whoever polls returns first; that may not be the
+    /// caller.
     pub fn close(&self) -> Result<(), Failure> {
         if *locked(&self.polls) == Some(thread::current().id()) {
             return Err(Failure::plain(Code::Busy));
         }
         self.is_closed.store(true, Ordering::Release);
         self.bell.ring();
+        self.backend.close();
         let mut polled = locked(&self.polled);
         polled.delivering = None;
         *locked(&self.next_delivering) = None;

@@ -107,15 +107,16 @@ class ClientTest(unittest.TestCase):
         self.assertIsNone(deliveries.next_within(0))
 
     def test_closing_ends_what_other_threads_wait_for(self) -> None:
+        deliveries = self.client.deliver(0)
+        given = in_thread(lambda: next(deliveries))
+        submitted = in_thread(lambda: self.client.submit(b"value"))
+        recovered = in_thread(lambda: self.client.recover(1))
+        time.sleep(0.1)
         self.client.close()
-        with quorumwire.open(self.nobody.configuration(deadline_ms=500)) as client:
-            deliveries = client.deliver(0)
-            given = in_thread(lambda: next(deliveries))
-            submitted = in_thread(lambda: client.submit(b"value"))
-            time.sleep(0.1)
-        self.assertIsInstance(given(), quorumwire.HandleError)
-        # At its deadline at the latest.
-        self.assertIsInstance(submitted(), quorumwire.Error)
+        for ended in given, recovered:
+            self.assertRegex(repr(ended()), "HandleError.*closed")
+        # On a busy machine it had not begun yet, and was refused.
+        self.assertRegex(repr(submitted()), "(OutcomeUnknown|Handle)Error.*closed")
 
     def test_what_is_closed_says_so(self) -> None:
         deliveries = self.client.deliver(0)

@@ -80,6 +80,13 @@ impl Values {
         })
     }
 
+    /// Ends what waits in calls of other threads, and refuses what is asked from now on: of all clones, but
+    /// not of [`Deliveries`]. A value whose submission waited may still be decided
+    /// ([`Error::OutcomeUnknown`]).
+    pub fn close(&self) {
+        self.client.behind().close();
+    }
+
     /// The same on tokio: what runs there shares this one's connection.
     #[must_use]
     pub const fn asynchronous(&self) -> &AsyncValues {

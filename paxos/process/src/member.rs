@@ -427,6 +427,13 @@ impl Member {
         self.ask(Command::Recover(instance, no_op.to_vec(), tell), &told)
     }
 
+    /// Ends what waits in calls of other threads, and takes part no more. A value whose submission waited may
+    /// still be decided ([`MemberError::Unknown`]).
+    pub fn close(&self) {
+        self.shared.queues().closed = true;
+        self.shared.bell.ring();
+    }
+
     fn ask<T>(
         &self,
         command: Command,
@@ -445,8 +452,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.shared.queues().closed = true;
-        self.shared.bell.ring();
+        self.close();
         let thread = self.thread.take();
         let thread = thread.filter(|it| it.thread().id() != thread::current().id());
         if let Some(thread) = thread {

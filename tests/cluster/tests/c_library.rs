@@ -1,6 +1,7 @@
 //! libquorumwire as a program finds it once it is installed: the example in C and a program in C++ against a
 //! real cluster whose replicas are killed.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,6 +35,26 @@ fn programs_in_c_hold_values_declare_them_lost_and_begin_behind_them() {
             let said = succeed(Command::new(program).arg(client_file(cluster)?))?;
             ensure!(said == says, "{said}");
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_close_ends_what_other_threads_wait_for_while_nobody_answers() {
+    run_started(with_learners(), |cluster| {
+        let prefix = cluster.scratch_file("prefix");
+        install(&prefix)?;
+        let cc = ["cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-pthread"];
+        let source = "tests/cluster/tests/c_library/closed.c";
+        let program = compile(&prefix, &cc, source, "closed")?;
+        let (configuration, said) = (client_file(cluster)?, cluster.scratch_file("said"));
+        let configuration = configuration.to_str().context("a path")?;
+        let mut closes = start(&program, &[configuration], &said)?;
+        cluster.wait_for("it to be connected", || Ok(!lines(&said)?.is_empty()))?;
+        cluster.kill_all()?;
+        writeln!(closes.input()?)?;
+        let ended = closes.0.wait()?;
+        ensure!(ended.success(), "{:?}", lines(&said)?);
         Ok(())
     });
 }

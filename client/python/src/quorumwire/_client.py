@@ -43,7 +43,8 @@ class Client:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self)
 
     def close(self) -> None:
-        """Ends what waits; a submitted value may still be decided. A second time it does nothing."""
+        """Ends what waits, in other threads as well: submissions with an OutcomeUnknownError, all else with a
+        HandleError. A second time it does nothing."""
         self._handle.close()
 
     @property
