@@ -1,8 +1,9 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb install leveldb ci
+.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network deb install leveldb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
+	@echo 'make demo-network   consensus as a network service, and a page to cut links and kill switches (root; docs/paxos.md)'
 	@echo 'make build     target/release/quorumwire, the one binary (6 min from nothing on 2 cores)'
 	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace, ARGS=--roles'
@@ -215,6 +216,10 @@ bench: build-bench
 demo: build
 	@tools/setup demo
 	$(BINARY) demo
+
+demo-network: build
+	@tools/setup demo
+	$(BINARY) demo-network $(ARGS)
 
 # What makes the package from what was built; its version is written here and nowhere else.
 CARGO_DEB_VERSION := 3.8.0

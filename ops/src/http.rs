@@ -158,6 +158,7 @@ async fn within_time(request: Request, next: middleware::Next) -> Response {
 
 pub use backup::ReadIndexBody;
 pub(crate) use counters::HttpCounts;
+pub use dashboard::headers as page_headers;
 pub use metrics::documentation as metrics_documentation;
 pub use values::LostRequest;
 

@@ -1,15 +1,16 @@
 //! `quorumwire demo`: a cluster loses its leader, then all its replicas, and no acknowledged write.
 //! Every step is what an operator or a client could do; nothing is simulated.
 use super::ask;
-use super::demo_network::DemoNetwork;
 use super::demo_program;
 use super::interrupt::{Input, Interrupt, Interrupted};
 use super::local_cluster::{LocalCluster, START_TIMEOUT};
 use super::memcached::Client;
+use super::namespaces::Namespaces;
 use super::progress::Progress;
 use crate::output::Unwritten;
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_node::options::Durability;
+use quorumwire_node::planes::beyond_loopback;
 use quorumwire_ops::http::DigestBody;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -84,9 +85,10 @@ fn play_program(interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
 
 /// A cluster that does not run yet, and where its planes are, in words.
 fn open(dir: &Path) -> anyhow::Result<(LocalCluster, String)> {
-    Ok(match DemoNetwork::new(REPLICAS) {
+    let kind = beyond_loopback().context("all planes run over loopback")?;
+    Ok(match Namespaces::with_planes(REPLICAS, kind) {
         Ok(network) => {
-            let cluster = LocalCluster::open_within(dir, Durability::Sync, network, &[])?;
+            let cluster = LocalCluster::open_within(dir, Durability::Sync, network, kind, &[])?;
             let text = "Their data planes run in the kernel, each in its own network namespace.";
             (cluster, text.to_owned())
         }

@@ -1,182 +1,190 @@
-//! A network for a demonstration: a namespace for each replica, joined by a bridge in one of its own, where
-//! the demonstration itself is. Needs root and iproute2; removed when it is dropped.
-use anyhow::{Context as _, bail, ensure};
-use quorumwire_interfaces::GroupId;
-use quorumwire_node::planes::{
-    Demand, KindOptions, PlaneKind, PlaneSetup, Values, beyond_loopback, noted_nowhere,
-};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::File;
-use std::io::{ErrorKind, Write as _};
-use std::net::Ipv4Addr;
-use std::os::fd::AsFd as _;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
+//! `quorumwire demo-network`: a Paxos deployment in network namespaces, and a page on which a reader breaks
+//! it and mends it. Real processes and links; nothing is simulated.
+mod host_link;
+mod machines;
+mod page;
 
-/// Where namespaces have names.
-const NAMESPACES_DIR: &str = "/run/netns";
-/// The bridge's own host number; the replicas' follow.
-const FIRST_HOST: u8 = 10;
+use super::interrupt::{Input, Interrupt};
+use super::namespaces::{Namespaces, has_ended};
+use super::progress::Progress;
+use crate::output::Unwritten;
+use anyhow::{Context as _, ensure};
+use clap::builder::PossibleValuesParser;
+use machines::{MACHINES, Machines};
+use page::Page;
+use quorumwire_node::planes::{Demand, KINDS, KindOptions, PlaneKind, Values, beyond_loopback};
+use rustix::process::geteuid;
+use std::env::temp_dir;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-/// The namespaces. The thread that made them is in the bridge's until they are dropped.
-#[derive(Debug)]
-pub struct DemoNetwork {
-    name: String,
-    replicas: u16,
-    /// Of the planes that run in them.
-    kind: &'static PlaneKind,
-    /// Where the thread came from.
-    home: File,
+/// How long it may take until a coordinator coordinates.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often the state is looked at.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// Folders begin so, and go on with the process that made them.
+const FOLDER_PREFIX: &str = "quorumwire-demo-network-";
+
+/// A coordinator and its backup, three acceptors, and two hosts that propose and learn: seven processes, each
+/// in a network namespace of its own. A page shows who does what, puts and gets values, stops processes and
+/// cuts links. Needs root and iproute2. Ends on Ctrl-C or SIGTERM, and removes what it made.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  quorumwire demo-network
+  quorumwire demo-network --port 8080      # from another machine: ssh -L 8080:127.0.0.1:8080 HOST
+  quorumwire demo-network --seconds 60")]
+pub struct Arguments {
+    /// The page's port, on 127.0.0.1; 0: any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    /// End after so many seconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: Option<u64>,
+    /// Where coordinators and acceptors run [default: in the kernel if that is possible here]
+    #[arg(long, value_name = "PLANE", value_parser = PossibleValuesParser::new(KINDS.iter().map(|it| it.name)))]
+    plane: Option<String>,
 }
 
-impl DemoNetwork {
-    /// For replicas 0 to this one less. An error says what is missing.
-    pub fn new(replicas: u16) -> anyhow::Result<Self> {
-        ensure!(rustix::process::geteuid().is_root(), "that takes root");
-        ensure!(cfg!(target_arch = "x86_64"), "that takes x86-64");
-        let kind = beyond_loopback().context("all planes run over loopback")?;
-        let network = Self {
-            name: format!("qwdemo-{}", std::process::id()),
-            replicas,
-            kind,
-            home: File::open("/proc/thread-self/ns/net").context("network namespaces")?,
+/// Shows it.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen(Input::Ends)?;
+    ensure!(
+        geteuid().is_root(),
+        "this makes network namespaces, and takes root"
+    );
+    remove_leftovers();
+    // Before this thread leaves the network that the reader's browser is in.
+    let page = Page::open(arguments.port)?;
+    let dir = tempfile::Builder::new()
+        .prefix(&format!("{FOLDER_PREFIX}{}-", std::process::id()))
+        .tempdir()?;
+    let network = Namespaces::new(MACHINES)?;
+    let (kind, plane) = choose(&network, arguments.plane.as_deref())?;
+    let mut machines = Machines::new(network, dir.path(), kind, plane)?;
+    match show(&mut machines, &page, arguments, &interrupt) {
+        Err(_) if interrupt.has_come() => Ok(ExitCode::SUCCESS),
+        shown => shown.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Where switches run, and that in words.
+fn choose(
+    network: &Namespaces,
+    word: Option<&str>,
+) -> anyhow::Result<(&'static PlaneKind, String)> {
+    let named = |name: &str| KINDS.iter().copied().find(|kind| kind.name == name);
+    let process = KINDS.iter().copied().find(|kind| kind.boxes.is_none());
+    let process = process.context("all kinds of planes have boxes")?;
+    let in_kernel = "in the kernel's receive path".to_owned();
+    if let Some(kind) = word.and_then(named) {
+        if kind == process {
+            return Ok((
+                kind,
+                "in processes with sockets, as was asked for".to_owned(),
+            ));
+        }
+        can_run(network, kind)?;
+        return Ok((kind, in_kernel));
+    }
+    let best = beyond_loopback().context("all planes run over loopback")?;
+    Ok(match can_run(network, best) {
+        Ok(()) => (best, in_kernel),
+        Err(error) => (
+            process,
+            format!("in processes with sockets; they cannot run in the kernel here: {error:#}"),
+        ),
+    })
+}
+
+/// Opens one box, and makes all links ready for that.
+fn can_run(network: &Namespaces, kind: &PlaneKind) -> anyhow::Result<()> {
+    let Some(boxes) = &kind.boxes else {
+        return Ok(());
+    };
+    network.make_ready(kind)?;
+    network.within(0, || {
+        let options = KindOptions {
+            demand: Demand::Yes,
+            listen: machines::address(0)?,
+            listen_option: "listen",
+            values: &Values::default(),
         };
-        network.build()?; // what was made half-way goes with it
-        Ok(network)
-    }
+        (boxes.open)(&options, machines::WINDOW)?;
+        Ok(())
+    })
+}
 
-    /// What the planes of the replicas are.
-    pub fn plane(&self) -> &'static str {
-        self.kind.name
-    }
-
-    /// A replica's address.
-    pub fn address(id: u16) -> anyhow::Result<Ipv4Addr> {
-        Ok(host(1 + u8::try_from(id)?))
-    }
-
-    /// Does something in a replica's namespace, such as starting its process.
-    pub fn within<T>(
-        &self,
-        id: u16,
-        work: impl FnOnce() -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
-        enter(&self.replica(id))?;
-        let done = work();
-        enter(&self.bridge())?;
-        done
-    }
-
-    fn bridge(&self) -> String {
-        format!("{}-bridge", self.name)
-    }
-
-    fn replica(&self, id: u16) -> String {
-        format!("{}-{id}", self.name)
-    }
-
-    fn names(&self) -> impl Iterator<Item = String> {
-        let replicas = (0..self.replicas).map(|id| self.replica(id));
-        replicas.chain([self.bridge()])
-    }
-
-    fn build(&self) -> anyhow::Result<()> {
-        for name in self.names() {
-            ip(&["netns", "add", &name], "")?;
-        }
-        let bridge = self.bridge();
-        let own = host(0);
-        let script = format!(
-            "link set lo up\nlink add br0 type bridge stp_state 0 mcast_snooping 0\n\
-             addr add {own}/24 dev br0\nlink set br0 up\n"
+fn show(
+    machines: &mut Machines,
+    page: &Page,
+    arguments: &Arguments,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    machines.start_all()?;
+    let mut progress = Progress::start();
+    while machines.who_coordinates().is_none() {
+        interrupt.check()?;
+        machines.look()?;
+        machines.must_run()?;
+        ensure!(
+            progress.elapsed() < START_TIMEOUT,
+            "no coordinator coordinates after {} s; {}",
+            START_TIMEOUT.as_secs(),
+            machines.log_tail(0)
         );
-        ip(&["-n", &bridge, "-batch", "-"], &script)?;
-        for id in 0..self.replicas {
-            let (name, address) = (self.replica(id), Self::address(id)?);
-            let link =
-                format!("link add eth0 netns {name} type veth peer name p{id} netns {bridge}\n");
-            ip(&["-batch", "-"], &link)?;
-            let port = format!("link set p{id} master br0\nlink set p{id} up\n");
-            ip(&["-n", &bridge, "-batch", "-"], &port)?;
-            let end = format!("link set lo up\naddr add {address}/24 dev eth0\nlink set eth0 up\n");
-            ip(&["-n", &name, "-batch", "-"], &end)?;
+        progress.say("waiting for a coordinator");
+        std::thread::sleep(LOOK_PAUSE);
+    }
+    page.show(machines.state().to_string());
+    invite(machines, page)?;
+    let begun = Instant::now();
+    let end = arguments.seconds.map(Duration::from_secs);
+    while !interrupt.has_come() && end.is_none_or(|end| begun.elapsed() < end) {
+        if let Some(asked) = page.next_within(LOOK_PAUSE) {
+            machines.carry_out(asked, page)?;
         }
-        enter(&bridge)?;
-        if let Some(end) = self.kind.other_end {
-            for id in 0..self.replicas {
-                let ready = (end.make_ready)(&format!("p{id}"));
-                ready.with_context(|| format!("interface p{id}"))?;
+        machines.look()?;
+        page.show(machines.state().to_string());
+    }
+    Ok(())
+}
+
+fn invite(machines: &Machines, page: &Page) -> Result<(), Unwritten> {
+    outln!(
+        "A coordinator, its backup, three acceptors and two hosts, each a process in a network namespace.\n\
+         Coordinators and acceptors run {}.\n\
+         Acceptors have their votes on disk before they say them.\n\n\
+         Open {}\n\n\
+         Put a value at one host, and get it at the other. Stop the coordinator. Cut one acceptor's link, then\n\
+         a second one's, and join them again. Ctrl-C ends it.",
+        machines.plane(),
+        page.address()
+    )
+}
+
+/// Folders of demonstrations that were killed.
+fn remove_leftovers() {
+    let Ok(entries) = fs::read_dir(temp_dir()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|it| it.strip_prefix(FOLDER_PREFIX));
+        let is_own = entry
+            .metadata()
+            .is_ok_and(|it| it.is_dir() && it.uid() == geteuid().as_raw());
+        if is_own && rest.is_some_and(has_ended) {
+            let path = entry.path();
+            match fs::remove_dir_all(&path) {
+                Ok(()) => errln!(
+                    "removed {} of a demonstration that was killed",
+                    path.display()
+                ),
+                Err(error) => errln!("{} stays behind: {error}", path.display()),
             }
         }
-        self.within(0, || can_run(self.kind, Self::address(0)?))
     }
-}
-
-impl Drop for DemoNetwork {
-    fn drop(&mut self) {
-        let _ = move_into_link_name_space(self.home.as_fd(), Some(LinkNameSpaceType::Network));
-        for name in self.names() {
-            let _ = ip(&["netns", "del", &name], "");
-        }
-    }
-}
-
-/// Whether a plane runs where this address is: the kernel may take simpler programs alone.
-fn can_run(kind: &PlaneKind, address: Ipv4Addr) -> anyhow::Result<()> {
-    let kind_options = KindOptions {
-        demand: Demand::Yes,
-        listen: (address, 0).into(),
-        listen_option: "listen-plane",
-        values: &Values::default(),
-    };
-    let setup = PlaneSetup {
-        groups: vec![GroupId(1)],
-        ring_slots: 16,
-        advertised: None,
-        datagrams: None,
-        note: noted_nowhere(),
-    };
-    (kind.open)(&kind_options, setup)?;
-    Ok(())
-}
-
-fn host(number: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 77, 0, FIRST_HOST + number)
-}
-
-fn enter(name: &str) -> anyhow::Result<()> {
-    let path = format!("{NAMESPACES_DIR}/{name}");
-    let file = File::open(&path).with_context(|| path.clone())?;
-    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).context(path)
-}
-
-fn ip(arguments: &[&str], script: &str) -> anyhow::Result<()> {
-    let mut command = Command::new("ip");
-    command
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        // Ctrl-C is for the demonstration, which then removes what it made.
-        .process_group(0);
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            bail!("the program `ip` is missing; it is in the package iproute2")
-        }
-        Err(error) => return Err(error).context("starting `ip`"),
-    };
-    let mut stdin = child.stdin.take().context("its input was asked for")?;
-    // If it has ended already, what it says is of more use.
-    let _ = stdin.write_all(script.as_bytes());
-    drop(stdin);
-    let done = child.wait_with_output()?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    ensure!(
-        done.status.success(),
-        "ip {}: {}",
-        arguments.join(" "),
-        said.trim_end()
-    );
-    Ok(())
 }

@@ -4,8 +4,8 @@ mod record;
 
 use super::Cli;
 use super::ask;
-use super::demo_network::DemoNetwork;
 use super::interrupt::Interrupt;
+use super::namespaces::Namespaces;
 use super::progress::Progress;
 use super::view::{ClusterView, ReplicaView};
 use anyhow::{Context as _, bail};
@@ -13,6 +13,7 @@ use clap::Parser as _;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_node::key_folder::KeyFolder;
 use quorumwire_node::options::{Durability, Hosts, Refused, TABLE};
+use quorumwire_node::planes::PlaneKind;
 use quorumwire_node::privileges::make_folder;
 use quorumwire_node::report::Report;
 pub use record::{ClusterRecord, Program, ReplicaAddresses, ServiceAddresses};
@@ -72,8 +73,8 @@ pub struct LocalCluster {
     pub has_tls: bool,
     /// The folder is removed at the end, and its logs with it.
     pub is_temporary: bool,
-    /// Where the processes run, if not where this one does.
-    network: Option<DemoNetwork>,
+    /// Where the processes run, if not where this one does, and what their planes are there.
+    network: Option<(Namespaces, &'static PlaneKind)>,
     _lock: File,
 }
 
@@ -139,12 +140,13 @@ impl LocalCluster {
     pub fn open_within(
         dir: &Path,
         durability: Durability,
-        network: DemoNetwork,
+        network: Namespaces,
+        kind: &'static PlaneKind,
         extra: &[String],
     ) -> anyhow::Result<Self> {
         let (mut cluster, _) = Self::open(dir, None, durability, extra)?;
         for replica in &mut cluster.recorded.replicas {
-            let ip = DemoNetwork::address(replica.id)?;
+            let ip = Namespaces::address(replica.id)?;
             let [peer, memcached, redis, client, http] =
                 OWN_PORTS.map(|port| format!("{ip}:{port}"));
             replica.peer = peer;
@@ -152,7 +154,7 @@ impl LocalCluster {
             replica.client = client;
             replica.http = http;
         }
-        cluster.network = Some(network);
+        cluster.network = Some((network, kind));
         Ok(cluster)
     }
 
@@ -236,7 +238,7 @@ impl LocalCluster {
             .process_group(0);
         let child = match &self.network {
             None => command.spawn(),
-            Some(network) => network.within(id, || Ok(command.spawn()))?,
+            Some((network, _)) => network.within(id, || Ok(command.spawn()))?,
         };
         let child = child.with_context(|| format!("starting replica {id}"))?;
         self.running.insert(id, child);
@@ -278,9 +280,9 @@ impl LocalCluster {
                 Some(it) => option("publish", format!("{}={address}", it.port).into()),
             }
         }
-        if let Some(network) = &self.network {
-            let listen = format!("{}:{PLANE_PORT}", DemoNetwork::address(id)?);
-            option("plane", network.plane().into());
+        if let Some((_, kind)) = &self.network {
+            let listen = format!("{}:{PLANE_PORT}", Namespaces::address(id)?);
+            option("plane", kind.name.into());
             option("listen-plane", listen.into());
             arguments.push("--insecure".into()); // nobody else is in that network
         }
@@ -624,7 +626,8 @@ fn holds_only_the_lock(dir: &Path) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-fn read_tail(path: &Path) -> std::io::Result<String> {
+/// The end of a log.
+pub fn read_tail(path: &Path) -> std::io::Result<String> {
     let mut file = File::open(path)?;
     let bytes_max = file.metadata()?.len().min(LOG_TAIL_BYTES);
     file.seek(SeekFrom::End(-i64::try_from(bytes_max).unwrap_or(0)))?;

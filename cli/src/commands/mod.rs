@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod confirm;
 mod demo;
+mod demo_host;
 mod demo_network;
 mod demo_program;
 mod dev;
@@ -19,6 +20,7 @@ mod man;
 mod member;
 mod memcached;
 mod memory;
+mod namespaces;
 mod new_cluster;
 mod progress;
 mod quorum;
@@ -62,6 +64,11 @@ enum Command {
     Dev(dev::Arguments),
     /// Watch three replicas lose their leader and go on
     Demo(demo::Arguments),
+    /// Break a network that decides values, and mend it, on a page of its own
+    DemoNetwork(demo_network::Arguments),
+    /// Be a host of `demo-network`, which starts it
+    #[command(hide = true)]
+    DemoHost(demo_host::Arguments),
     /// Show every replica's state; exit code 1 unless a leader serves
     Status(status::Arguments),
     /// Watch every replica's state and what the cluster does, second by second
@@ -137,6 +144,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Switch(arguments) => switch::run(&arguments),
         Command::Dev(arguments) => dev::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::DemoNetwork(arguments) => demo_network::run(&arguments),
+        Command::DemoHost(arguments) => demo_host::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),

@@ -65,7 +65,10 @@ pub fn has(path: &str) -> bool {
     FILES.iter().any(|(it, _, _)| *it == path)
 }
 
-fn headers(kind: &'static str) -> [(header::HeaderName, HeaderValue); 6] {
+/// What goes with a file of a page, so that a browser lets the page do nothing but speak with whom it comes
+/// from.
+#[must_use]
+pub fn headers(kind: &'static str) -> [(header::HeaderName, HeaderValue); 6] {
     let of = HeaderValue::from_static;
     [
         (header::CONTENT_TYPE, of(kind)),

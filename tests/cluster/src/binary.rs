@@ -15,7 +15,7 @@ const HOW: &str = "build it (`cargo build -p quorumwire-cli`), or name the one t
 /// The program to test: the one that the environment names, else the one built beside this test, if it is as
 /// new as its sources. One that is named is not judged: it may be an earlier release, or have come without
 /// sources. This is decided once for a test program, so that an edit in its time does not tear it in two.
-pub(crate) fn binary() -> Result<PathBuf> {
+pub fn binary() -> Result<PathBuf> {
     static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| find().map_err(|error| format!("{error:#}")));
     found.clone().map_err(anyhow::Error::msg)

@@ -51,10 +51,27 @@ pub struct Browser {
 impl Browser {
     /// Starts one in the client's machine.
     pub fn start(cluster: &Cluster<'_>) -> Result<Self> {
-        let profile = cluster.scratch_file("browser").display().to_string();
+        let profile = cluster.scratch_file("browser");
+        Self::start_with(&profile, |program, arguments, standard| {
+            cluster.start_beside(program, arguments, standard)
+        })
+    }
+
+    /// Starts one in a network namespace, with its files in this folder.
+    pub fn start_in(namespace: &Path, profile: &Path) -> Result<Self> {
+        Self::start_with(profile, |program, arguments, standard| {
+            Process::start_with(namespace, program, arguments, standard)
+        })
+    }
+
+    fn start_with(
+        profile: &Path,
+        start: impl FnOnce(&Path, &[String], [Stdio; 3]) -> Result<Process>,
+    ) -> Result<Self> {
+        let profile = profile.display().to_string();
         let arguments = ["-c", START, "browser", &profile].map(String::from);
         let standard = [Stdio::piped(), Stdio::piped(), Stdio::null()];
-        let mut process = cluster.start_beside(Path::new("bash"), &arguments, standard)?;
+        let mut process = start(Path::new("bash"), &arguments, standard)?;
         let (input, output) = process.take_pipes().context("pipes were asked for")?;
         let mut browser = Self {
             input,

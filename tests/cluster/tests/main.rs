@@ -11,6 +11,7 @@ mod client_certificates;
 mod client_examples;
 mod dashboard;
 mod deliveries;
+mod demo_network;
 mod disks;
 mod dissector;
 mod expiry;
