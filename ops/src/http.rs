@@ -160,6 +160,7 @@ pub use backup::ReadIndexBody;
 pub(crate) use counters::HttpCounts;
 pub use dashboard::headers as page_headers;
 pub use metrics::documentation as metrics_documentation;
+pub use port::serve_page;
 pub use values::LostRequest;
 
 /// The body of every answer that is an error.

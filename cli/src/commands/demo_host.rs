@@ -245,7 +245,7 @@ impl Host {
             }
             let now = Instant::now();
             if now >= next_report {
-                reported = self.report(report, &reported, now - last_report)?;
+                reported = self.report(&report, &reported, now - last_report)?;
                 (next_report, last_report) = (now + REPORT_PAUSE, now);
             }
         }
@@ -271,7 +271,7 @@ impl Host {
         Ok(())
     }
 
-    fn report(&self, now: Report, before: &Report, since: Duration) -> anyhow::Result<Report> {
+    fn report(&self, now: &Report, before: &Report, since: Duration) -> anyhow::Result<Report> {
         let mut took = std::mem::take(&mut *locked(&self.took));
         took.sort_unstable();
         let count = u32::try_from(now.values.saturating_sub(before.values)).unwrap_or(u32::MAX);
@@ -284,7 +284,7 @@ impl Host {
                 f64::from(count) / since.as_secs_f64()
             },
             median_micros: took.get(took.len() / 2).map(|it| micros(*it)),
-            ..now
+            ..now.clone()
         };
         say(&Said::Report(report.clone()))?;
         Ok(report)

@@ -3,6 +3,7 @@
 mod host_link;
 mod machines;
 mod page;
+mod watch;
 
 use super::interrupt::{Input, Interrupt};
 use super::namespaces::{Namespaces, has_ended};
@@ -10,7 +11,7 @@ use super::progress::Progress;
 use crate::output::Unwritten;
 use anyhow::{Context as _, ensure};
 use clap::builder::PossibleValuesParser;
-use machines::{MACHINES, Machines};
+use machines::{Durability, MACHINES, Machines};
 use page::Page;
 use quorumwire_node::planes::{Demand, KINDS, KindOptions, PlaneKind, Values, beyond_loopback};
 use rustix::process::geteuid;
@@ -46,6 +47,9 @@ pub struct Arguments {
     /// Where coordinators and acceptors run [default: in the kernel if that is possible here]
     #[arg(long, value_name = "PLANE", value_parser = PossibleValuesParser::new(KINDS.iter().map(|it| it.name)))]
     plane: Option<String>,
+    /// What acceptors remember
+    #[arg(long, value_enum, default_value_t = Durability::Sync)]
+    durability: Durability,
 }
 
 /// Shows it.
@@ -63,7 +67,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .tempdir()?;
     let network = Namespaces::new(MACHINES)?;
     let (kind, plane) = choose(&network, arguments.plane.as_deref())?;
-    let mut machines = Machines::new(network, dir.path(), kind, plane)?;
+    let mut machines = Machines::new(network, dir.path(), kind, plane, arguments.durability)?;
     match show(&mut machines, &page, arguments, &interrupt) {
         Err(_) if interrupt.has_come() => Ok(ExitCode::SUCCESS),
         shown => shown.map(|()| ExitCode::SUCCESS),
@@ -125,7 +129,7 @@ fn show(
 ) -> anyhow::Result<()> {
     machines.start_all()?;
     let mut progress = Progress::start();
-    while machines.who_coordinates().is_none() {
+    while !machines.is_coordinated() {
         interrupt.check()?;
         machines.look()?;
         machines.must_run()?;
@@ -156,11 +160,12 @@ fn invite(machines: &Machines, page: &Page) -> Result<(), Unwritten> {
     outln!(
         "A coordinator, its backup, three acceptors and two hosts, each a process in a network namespace.\n\
          Coordinators and acceptors run {}.\n\
-         Acceptors have their votes on disk before they say them.\n\n\
+         {}\n\n\
          Open {}\n\n\
          Put a value at one host, and get it at the other. Stop the coordinator. Cut one acceptor's link, then\n\
          a second one's, and join them again. Ctrl-C ends it.",
         machines.plane(),
+        machines.durability().in_words(),
         page.address()
     )
 }

@@ -12,6 +12,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::thread;
 
 /// Where namespaces have names.
 const NAMESPACES_DIR: &str = "/run/netns";
@@ -85,6 +86,20 @@ impl Namespaces {
         let done = work();
         enter(&self.bridge())?;
         done
+    }
+
+    /// Starts a thread that is in a machine's namespace.
+    pub fn spawn_within(
+        &self,
+        id: u16,
+        work: impl FnOnce() + Send + 'static,
+    ) -> anyhow::Result<()> {
+        let name = self.machine(id);
+        let spawned = thread::Builder::new().spawn(move || match enter(&name) {
+            Ok(()) => work(),
+            Err(error) => errln!("network namespace {name}: {error:#}"),
+        });
+        spawned.context("starting a thread").map(drop)
     }
 
     fn bridge(&self) -> String {
@@ -171,7 +186,7 @@ fn remove_leftovers() {
         match ip(&["netns", "del", name], "") {
             Ok(()) => errln!("removed network namespace {name} of a demonstration that was killed"),
             Err(error) => {
-                errln!("a demonstration that was killed has left {name} behind: {error:#}")
+                errln!("a demonstration that was killed has left {name} behind: {error:#}");
             }
         }
     }

@@ -14,6 +14,7 @@ use quorumwire_node::descriptors::Starvation;
 use quorumwire_node::sparing::Sparing;
 use quorumwire_node::tls::Standing;
 use socket2::SockRef;
+use std::any::Any;
 use std::future::Future;
 use std::net::TcpListener;
 use std::pin::pin;
@@ -28,6 +29,8 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_rustls::TlsAcceptor;
 
+/// Connections of [`serve_page`].
+const PAGE_CONNECTIONS_MAX: usize = 64;
 /// Largest head of a request.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// How long a client may take to send a request's head.
@@ -103,6 +106,23 @@ impl Drop for HttpThread {
 pub fn run(runtime: Runtime, serving: impl Future<Output = ()>) {
     runtime.block_on(serving);
     runtime.shutdown_timeout(STOP_TIMEOUT);
+}
+
+/// Serves a page that is neither a replica's nor a switch's, in the clear, until the answer is dropped.
+///
+/// # Errors
+/// The system has no thread, or no event queue, for it.
+pub fn serve_page(listener: TcpListener, router: Router) -> anyhow::Result<Box<dyn Any>> {
+    let port = Port {
+        router,
+        tls: None,
+        counters: Arc::default(),
+    };
+    let limits = Limits {
+        connections: PAGE_CONNECTIONS_MAX,
+        arrivals: PAGE_CONNECTIONS_MAX / 2,
+    };
+    Ok(Box::new(HttpThread::start(listener, port, limits, || {})?))
 }
 
 /// What every connection is served with.

@@ -125,12 +125,13 @@ fn submit(
     fields: &[(&str, &str)],
     part: &str,
 ) -> Result<()> {
-    let mut script = format!("{{ const form = document.getElementById('{form}');");
-    for (name, value) in fields {
-        script += &format!("form.elements['{name}'].value = '{value}';");
-    }
-    script += &format!(
-        "form.elements['host'].value = '{host}'; form.querySelector('button').click(); }}"
+    let fills = fields
+        .iter()
+        .map(|(name, value)| format!("form.elements['{name}'].value = '{value}';"));
+    let fills = fills.collect::<Vec<_>>().concat();
+    let script = format!(
+        "{{ const form = document.getElementById('{form}'); {fills} form.elements['host'].value = '{host}';
+            form.querySelector('button').click(); }}"
     );
     browser.evaluate(&script)?;
     let says = format!("document.querySelector('#{form} output').textContent");
@@ -239,11 +240,18 @@ fn a_reader_breaks_the_network_and_mends_it_by_clicks() -> Result<()> {
     demo.is_gone()
 }
 
-/// Also with switches in processes, and how it ends by itself.
+/// Also with switches in processes, an acceptor that forgets, and how it ends by itself.
 #[test]
 fn only_its_own_page_with_the_token_may_ask() -> Result<()> {
     let network = Network::new(1)?;
-    let more = ["--plane", "socket", "--seconds", "5"];
+    let more = [
+        "--plane",
+        "socket",
+        "--durability",
+        "memory",
+        "--seconds",
+        "8",
+    ];
     let mut demo = Demo::start(&network, "demo-askers", &more)?;
     for (request, status) in [
         ("GET /TOKEN/state HTTP/1.1\nhost: HOST\n\n", 200),
@@ -280,6 +288,19 @@ fn only_its_own_page_with_the_token_may_ask() -> Result<()> {
     ensure!(status == 400 && said.contains("allowed: 0 to 1"), "{said}");
     let (status, said) = demo.post("machine", "{\"name\":\"router\",\"change\":\"cut\"}")?;
     ensure!(status == 400 && said.contains("acceptor-2"), "{said}");
+    for (change, does) in [("stop", "stopped"), ("start", "votes")] {
+        let body = format!("{{\"name\":\"acceptor-0\",\"change\":\"{change}\"}}");
+        let (status, said) = demo.post("machine", &body)?;
+        ensure!(status == 200, "{said}");
+        wait_within(&format!("an acceptor that is {does}"), DEADLINE, || {
+            let (_, said) = demo.ask("GET /TOKEN/state HTTP/1.1\nhost: HOST\n\n")?;
+            let (_, body) = said.split_once("\r\n\r\n").context("a body")?;
+            let state: serde_json::Value = serde_json::from_str(body)?;
+            let mut machines = state["machines"].as_array().context("machines")?.iter();
+            let acceptor = machines.find(|it| it["name"] == "acceptor-0");
+            Ok(acceptor.is_some_and(|it| it["does"] == does))
+        })?;
+    }
     let status = demo.process.wait(DEADLINE)?;
     ensure!(status.success(), "{status}");
     demo.is_gone()

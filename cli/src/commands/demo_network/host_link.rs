@@ -36,14 +36,14 @@ fn locked(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
 
 impl HostLink {
     /// Takes the pipes of a host that was just started. `report` is what it said before.
-    pub fn new(child: &mut Child, report: Report) -> anyhow::Result<Self> {
+    pub fn new(child: &mut Child, report: &Report) -> anyhow::Result<Self> {
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (input, output) = pipes.context("its pipes were asked for")?;
         let heard = Arc::new(Mutex::new(Heard {
             report: Report {
                 values_per_second: 0.0,
                 median_micros: None,
-                ..report
+                ..report.clone()
             },
             waiting: BTreeMap::new(),
         }));

@@ -6,14 +6,14 @@ use super::super::local_cluster::{ending, read_tail};
 use super::super::namespaces::Namespaces;
 use super::host_link::HostLink;
 use super::page::{Asked, Change, Page, Refusal, Request};
+use super::watch::{self, Watch};
 use anyhow::{Context as _, bail};
 use quorumwire_client::planes::{ClientKey, ClientKeys};
 use quorumwire_node::planes::PlaneKind;
-use serde::Deserialize;
+use quorumwire_paxos_process::SwitchReport;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -32,12 +32,39 @@ const SILENCE_MS: u64 = 200;
 const PORT: u16 = 7500;
 /// A reader waits for the outcome of what he does at most so long.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Of a log is read at most so much at once.
-const LOG_BYTES_MAX: u64 = 64 << 10;
 
 /// Where a machine listens.
 pub fn address(id: u16) -> anyhow::Result<SocketAddr> {
     Ok((Namespaces::address(id)?, PORT).into())
+}
+
+/// What acceptors remember when they are stopped.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum Durability {
+    /// Their votes, which are on disk before they are said: their processes take them
+    Sync,
+    /// Nothing, and the others let them in anew: votes are said where they run
+    Memory,
+}
+
+impl Durability {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// In a sentence.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Sync => "Acceptors have their votes on disk before they say them.",
+            Self::Memory => {
+                "Acceptors keep their votes in memory: one that is stopped counts again when the others have let it \
+                 in, and two that are stopped at a time end all."
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,13 +84,6 @@ impl Role {
     }
 }
 
-/// What a coordinator has said last of who coordinates.
-#[derive(Clone, Copy, Debug)]
-struct Turn {
-    coordinates: bool,
-    round: u64,
-}
-
 struct Machine {
     id: u16,
     role: Role,
@@ -72,9 +92,10 @@ struct Machine {
     running: Option<Child>,
     /// How it ended, if that was not what a reader wanted.
     ended: Option<String>,
-    /// Up to here its log was read.
-    log_read: u64,
-    turn: Option<Turn>,
+    /// A switch: who asks it, and what it said last.
+    watch: Option<Watch>,
+    said: Option<SwitchReport>,
+    /// A host: its pipes, and what it said last.
     link: Option<HostLink>,
     report: Report,
 }
@@ -95,6 +116,7 @@ pub struct Machines {
     dir: PathBuf,
     kind: &'static PlaneKind,
     plane: String,
+    durability: Durability,
     load: bool,
     network: Namespaces,
 }
@@ -115,6 +137,7 @@ impl Machines {
         dir: &Path,
         kind: &'static PlaneKind,
         plane: String,
+        durability: Durability,
     ) -> anyhow::Result<Self> {
         let each = [
             (Role::Coordinator, COORDINATORS),
@@ -131,8 +154,8 @@ impl Machines {
             is_linked: true,
             running: None,
             ended: None,
-            log_read: 0,
-            turn: None,
+            watch: None,
+            said: None,
             link: None,
             report: Report::default(),
         };
@@ -141,6 +164,7 @@ impl Machines {
             dir: dir.to_owned(),
             kind,
             plane,
+            durability,
             load: false,
             network,
         };
@@ -166,6 +190,11 @@ impl Machines {
     /// Where switches run, in words.
     pub fn plane(&self) -> &str {
         &self.plane
+    }
+
+    /// What acceptors remember.
+    pub fn durability(&self) -> Durability {
+        self.durability
     }
 
     fn deployment(&self) -> PathBuf {
@@ -215,7 +244,10 @@ impl Machines {
             option("number", number);
             option("role", machine.role.name().into());
             option("plane", self.kind.name.into());
-            option("log-format", "json".into());
+            option("listen-http", watch::ADDRESS.into());
+            if machine.role == Role::Acceptor {
+                option("durability", self.durability.word().into());
+            }
             "switch"
         };
         let mut started = Command::new(std::env::current_exe()?);
@@ -232,7 +264,6 @@ impl Machines {
         let path = self.log_path(place);
         let log = File::options().create(true).append(true).open(&path);
         let log = log.with_context(|| path.display().to_string())?;
-        let log_read = log.metadata()?.len();
         let mut command = self.command(place)?;
         let is_host = self.all[place].role == Role::Host;
         if is_host {
@@ -246,12 +277,12 @@ impl Machines {
         let mut child = spawned.with_context(|| format!("starting {name}"))?;
         let machine = &mut self.all[place];
         if is_host {
-            let mut link = HostLink::new(&mut child, machine.report.clone())?;
+            let mut link = HostLink::new(&mut child, &machine.report)?;
             link.tell(&Order::Load { on: self.load });
             machine.link = Some(link);
+        } else {
+            machine.watch = Some(Watch::start(&self.network, id)?);
         }
-        machine.log_read = log_read;
-        machine.turn = None;
         machine.ended = None;
         machine.running = Some(child);
         Ok(())
@@ -271,7 +302,6 @@ impl Machines {
     /// Looks what has happened since the last time.
     pub fn look(&mut self) -> anyhow::Result<()> {
         for place in 0..self.all.len() {
-            let path = self.log_path(place);
             let machine = &mut self.all[place];
             let Some(child) = &mut machine.running else {
                 continue;
@@ -284,11 +314,7 @@ impl Machines {
                 errln!("{} {}; {tail}", self.all[place].name(), ending(status));
                 continue;
             }
-            if machine.role == Role::Coordinator {
-                let (turn, read) = last_turn(&path, machine.log_read)?;
-                machine.log_read = read;
-                machine.turn = turn.or(machine.turn);
-            }
+            machine.said = machine.watch.as_ref().and_then(Watch::report);
             if let Some(link) = &machine.link {
                 machine.report = link.report();
             }
@@ -311,15 +337,17 @@ impl Machines {
         Ok(())
     }
 
-    /// The coordinator with the highest round among those that others may reach, and the round.
-    pub fn who_coordinates(&self) -> Option<(String, u64)> {
+    /// The coordinator with the highest round among those that others may reach.
+    fn coordinator(&self) -> Option<(&Machine, &SwitchReport)> {
         let reached = self.all.iter().filter(|it| it.is_reached());
-        let coordinating = reached.filter_map(|it| {
-            let turn = it.turn.filter(|turn| turn.coordinates)?;
-            Some((turn.round, it))
-        });
-        let (round, machine) = coordinating.max_by_key(|(round, _)| *round)?;
-        Some((machine.name(), round))
+        let said = reached.filter_map(|it| Some((it, it.said.as_ref()?)));
+        let coordinating = said.filter(|(_, said)| said.coordinates);
+        coordinating.max_by_key(|(_, said)| said.round)
+    }
+
+    /// Whether one coordinates.
+    pub fn is_coordinated(&self) -> bool {
+        self.coordinator().is_some()
     }
 
     fn reached(&self, role: Role) -> usize {
@@ -330,20 +358,18 @@ impl Machines {
     /// Why a host had nothing decided for so long.
     fn why_undecided(&self, host: &Machine) -> String {
         let acceptors = self.reached(Role::Acceptor);
-        let newest = self.all.iter().map(|it| it.report.instance).max();
-        let is_behind = |it: &&Machine| {
-            let lacks = newest.unwrap_or(0).saturating_sub(it.report.instance);
-            it.role == Role::Host && !it.is_reached() && lacks >= u64::from(WINDOW) / 2
-        };
+        let window = self.coordinator().and_then(|(_, it)| it.window.as_ref());
+        let filled_by = window.filter(|it| it.free == 0).and_then(|it| it.filled_by);
         let why = if !host.is_linked {
             format!("the link of {} is cut", host.name())
         } else if acceptors <= usize::from(ACCEPTORS) / 2 {
             format!("there is no majority: {acceptors} of {ACCEPTORS} acceptors can be reached")
         } else if self.reached(Role::Coordinator) == 0 {
             "no coordinator can be reached".to_owned()
-        } else if let Some(away) = self.all.iter().find(is_behind) {
-            let name = away.name();
-            format!("the window is full of values that {name} has not learned: bring it back")
+        } else if let Some(number) = filled_by {
+            format!(
+                "the window is full of values that host-{number} has not learned: bring it back"
+            )
         } else {
             "it takes longer than usual".to_owned()
         };
@@ -381,18 +407,15 @@ impl Machines {
             }
             Request::Machine { name, change } => {
                 let place = self.all.iter().position(|it| it.name() == name);
-                match place {
-                    Some(place) => {
-                        self.change(place, change)?;
-                        Ok(json!({}))
-                    }
-                    None => {
-                        let names: Vec<_> = self.all.iter().map(Machine::name).collect();
-                        let allowed = names.join(", ");
-                        Err(Refusal::bad(format!(
-                            "there is no {name}; allowed: {allowed}"
-                        )))
-                    }
+                if let Some(place) = place {
+                    self.change(place, change)?;
+                    Ok(json!({}))
+                } else {
+                    let names: Vec<_> = self.all.iter().map(Machine::name).collect();
+                    let allowed = names.join(", ");
+                    Err(Refusal::bad(format!(
+                        "there is no {name}; allowed: {allowed}"
+                    )))
                 }
             }
         };
@@ -433,23 +456,13 @@ impl Machines {
 
     /// All that the page shows.
     pub fn state(&self) -> Value {
-        let coordinates = self.who_coordinates();
+        let coordinator = self.coordinator();
+        let name = coordinator.map(|(it, _)| it.name());
         let machine = |it: &Machine| {
-            let turn = it.turn.filter(|_| it.running.is_some());
-            let is_it = coordinates
-                .as_ref()
-                .is_some_and(|(name, _)| *name == it.name());
-            let does = match (&it.ended, it.role, turn) {
-                (Some(ended), _, _) => ended.clone(),
-                _ if it.running.is_none() => "stopped".to_owned(),
-                (_, Role::Coordinator, Some(_)) if is_it => "coordinates".to_owned(),
-                (_, Role::Coordinator, Some(turn)) if turn.coordinates => {
-                    "thinks that it coordinates".to_owned()
-                }
-                (_, Role::Coordinator, _) => "backup".to_owned(),
-                (_, Role::Acceptor, _) => "votes".to_owned(),
-                (_, Role::Host, _) => "proposes and learns".to_owned(),
-            };
+            let is_it = name.as_ref() == Some(&it.name());
+            let window = it.said.as_ref().and_then(|said| said.window.as_ref());
+            let instance = window.map(|it| it.next_instance.saturating_sub(1));
+            let of_host = || (it.role == Role::Host).then_some(it.report.instance);
             json!({
                 "name": it.name(),
                 "role": it.role.name(),
@@ -457,64 +470,46 @@ impl Machines {
                 "running": it.running.is_some(),
                 "linked": it.is_linked,
                 "coordinates": is_it,
-                "does": does,
-                "round": turn.map(|it| it.round),
+                "does": it.does(is_it),
+                "round": it.said.as_ref().map(|said| said.round),
+                "instance": instance.or_else(of_host),
                 "report": (it.role == Role::Host).then_some(&it.report),
             })
         };
         json!({
             "plane": self.plane,
+            "durability": self.durability.in_words(),
             "load": self.load,
-            "coordinates": coordinates.as_ref().map(|(name, _)| name),
-            "round": coordinates.as_ref().map(|(_, round)| round),
+            "coordinates": name,
+            "round": coordinator.map(|(_, said)| said.round),
             "window": WINDOW,
+            "free": coordinator.and_then(|(_, it)| it.window.as_ref()).map(|it| it.free),
             "machines": self.all.iter().map(machine).collect::<Vec<_>>(),
         })
     }
 }
 
 impl Machine {
+    /// What it does, in words; `is_it`: it is the one that coordinates.
+    fn does(&self, is_it: bool) -> String {
+        match (&self.ended, &self.running, &self.said) {
+            (Some(ended), _, _) => ended.clone(),
+            (None, None, _) => "stopped".to_owned(),
+            (None, Some(_), None) if self.role == Role::Host => "proposes and learns".to_owned(),
+            (None, Some(_), None) => "begins".to_owned(),
+            (None, Some(_), Some(said)) if said.coordinates && !is_it => {
+                "thinks that it coordinates".to_owned()
+            }
+            (None, Some(_), Some(said)) => said.state.clone(),
+        }
+    }
+
     /// What is known of a process only as long as it runs.
     fn forget(&mut self) {
-        self.turn = None;
+        self.watch = None;
+        self.said = None;
         self.link = None;
         self.report.values_per_second = 0.0;
         self.report.median_micros = None;
     }
-}
-
-/// What of a line of a switch's log is looked at.
-#[derive(Deserialize)]
-struct Logged {
-    message: String,
-    round: Option<u64>,
-}
-
-/// What a coordinator has said since its log was read, and up to where that is now.
-fn last_turn(path: &Path, from: u64) -> anyhow::Result<(Option<Turn>, u64)> {
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(from))?;
-    let mut bytes = Vec::new();
-    file.take(LOG_BYTES_MAX).read_to_end(&mut bytes)?;
-    // The last line may be half written.
-    let whole = bytes
-        .iter()
-        .rposition(|it| *it == b'\n')
-        .map_or(0, |it| it + 1);
-    let lines = bytes[..whole].split(|it| *it == b'\n');
-    let said = lines.filter_map(|line| turn_in(line)).last();
-    Ok((said, from + whole as u64))
-}
-
-fn turn_in(line: &[u8]) -> Option<Turn> {
-    let logged: Logged = serde_json::from_slice(line).ok()?;
-    let coordinates = match logged.message.as_str() {
-        "it coordinates" => true,
-        "another one coordinates; it is a backup" => false,
-        _ => return None,
-    };
-    Some(Turn {
-        coordinates,
-        round: logged.round?,
-    })
 }

@@ -10,31 +10,21 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use quorumwire_ops::http::page_headers;
+use quorumwire_ops::http::{page_headers, serve_page};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::any::Any;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use subtle::ConstantTimeEq as _;
-use tokio::sync::{Semaphore, oneshot};
-use tokio::time::timeout;
+use tokio::sync::oneshot;
 
 /// Requests that wait for the demonstration.
 const ASKED_MAX: usize = 64;
-const CONNECTIONS_MAX: usize = 64;
 const BODY_BYTES_MAX: usize = 4096;
-const HEAD_BYTES_MAX: usize = 16 << 10;
-/// How long a request's head may take, and a connection in all.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of the number in the address.
-const TOKEN_BYTES: usize = 16;
 
 /// The files: name, kind, and bytes.
 const FILES: [(&str, &str, &str); 4] = [
@@ -171,7 +161,7 @@ impl Desk {
             let status = StatusCode::SERVICE_UNAVAILABLE;
             return Refusal { status, error }.into_response();
         }
-        let ended = || Err(Refusal::no_answer("the demonstration ends".to_owned()));
+        let ended = || Err(Refusal::no_answer("it ended before it answered".to_owned()));
         match answered.await.unwrap_or_else(|_| ended()) {
             Ok(value) => Json(value).into_response(),
             Err(refusal) => refusal.into_response(),
@@ -184,17 +174,7 @@ pub struct Page {
     address: String,
     desk: Arc<Desk>,
     asked: Receiver<Asked>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
-        }
-    }
+    _served: Box<dyn Any>,
 }
 
 impl Page {
@@ -202,10 +182,7 @@ impl Page {
     pub fn open(port: u16) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .with_context(|| format!("option port: cannot listen on 127.0.0.1:{port}"))?;
-        listener.set_nonblocking(true)?;
-        let mut token = [0; TOKEN_BYTES];
-        getrandom::fill(&mut token)?;
-        let token: String = token.iter().map(|it| format!("{it:02x}")).collect();
+        let token = format!("{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?);
         let address = format!("http://{}/{token}/", listener.local_addr()?);
         let (ask, asked) = sync_channel(ASKED_MAX);
         let desk = Arc::new(Desk {
@@ -213,21 +190,12 @@ impl Page {
             state: Mutex::new("{}".to_owned()),
             asked: ask,
         });
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .build()?;
-        let router = router(Arc::clone(&desk));
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("page".to_owned())
-            .spawn(move || runtime.block_on(serve(listener, router, stopped)))?;
+        let served = serve_page(listener, router(Arc::clone(&desk)))?;
         Ok(Self {
             address,
             desk,
             asked,
-            stop: Some(stop),
-            thread: Some(thread),
+            _served: served,
         })
     }
 
@@ -244,48 +212,6 @@ impl Page {
     /// What a reader asks for, if one does within this time.
     pub fn next_within(&self, at_most: Duration) -> Option<Asked> {
         self.asked.recv_timeout(at_most).ok()
-    }
-}
-
-/// Ends when it is stopped; what is under way ends with it.
-async fn serve(listener: TcpListener, router: Router, mut stopped: oneshot::Receiver<()>) {
-    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
-        errln!("error: the page cannot be served");
-        return;
-    };
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let next = async {
-            let slot = Arc::clone(&slots).acquire_owned().await.ok()?;
-            match listener.accept().await {
-                Ok((stream, _)) => Some((stream, slot)),
-                Err(_) => {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    None
-                }
-            }
-        };
-        let accepted = tokio::select! {
-            _ = &mut stopped => return,
-            accepted = next => accepted,
-        };
-        let Some((stream, slot)) = accepted else {
-            continue;
-        };
-        let connection = hyper::server::conn::http1::Builder::new()
-            .keep_alive(false)
-            .max_buf_size(HEAD_BYTES_MAX)
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(
-                TokioIo::new(stream),
-                TowerToHyperService::new(router.clone()),
-            );
-        tokio::spawn(async move {
-            // Whoever takes too long is told so by closing.
-            timeout(CONNECTION_TIMEOUT, connection).await.ok();
-            drop(slot);
-        });
     }
 }
 

@@ -77,13 +77,15 @@ function draw(state) {
     link.dataset.state = machine.linked ? "up" : "cut";
     link.setAttribute("aria-label", `${machine.linked ? "cut" : "join"} the link of ${machine.name}`);
     does.textContent = machine.linked ? machine.does : `${machine.does}, cut off`;
-    const known = machine.report ? `instance ${machine.report.instance}` : "";
-    round.textContent = machine.round === null ? known : `round ${machine.round}`;
+    const known = [["round", machine.round], ["instance", machine.instance]].filter(([, number]) => number !== null);
+    round.textContent = known.map(([what, number]) => `${what} ${number}`).join(", ");
   }
   byId("coordinates").textContent = state.coordinates
     ? `${state.coordinates} coordinates, in round ${state.round}.` : "Nobody coordinates.";
   byId("coordinates").dataset.machine = state.coordinates ?? "";
-  byId("plane").textContent = state.plane;
+  byId("plane").textContent = `${state.plane}.`;
+  byId("durability").textContent = state.durability;
+  byId("room").textContent = state.free === null ? "" : `${state.free} of ${state.window} instances are free.`;
   byId("load").textContent = state.load ? "Switch the load off" : "Switch a load on";
   byId("load").setAttribute("aria-pressed", state.load);
   drawHosts(state.machines.filter((it) => it.report));
