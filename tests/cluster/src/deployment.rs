@@ -181,6 +181,13 @@ impl<'n> Deployment<'n> {
         Ok((output.status.code(), said))
     }
 
+    /// Runs `quorumwire` with these arguments: its exit code, and what it shows.
+    pub fn show(&self, arguments: &[&str]) -> Result<(Option<i32>, String)> {
+        let output = Command::new(&self.binary).args(arguments).output()?;
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok((output.status.code(), shown))
+    }
+
     fn must_succeed(&self, arguments: &[&str]) -> Result<()> {
         let (code, said) = self.run(arguments)?;
         ensure!(code == Some(0), "{arguments:?}: {said}");

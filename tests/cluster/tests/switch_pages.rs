@@ -71,6 +71,33 @@ fn every_metric_is_explained(deployment: &Deployment<'_>) -> Result<()> {
     Ok(())
 }
 
+/// `status` shows it, and what is for replicas says that it is none.
+fn commands_know_a_switch(deployment: &Deployment<'_>) -> Result<()> {
+    let [first, acceptor] = [FIRST, ("acceptor", 2)].map(|it| deployment.page_address(it));
+    let (first, acceptor) = (first?.to_string(), acceptor?.to_string());
+    let both = format!("{first},{acceptor}");
+    let (code, text) = deployment.show(&["status", "--addr", &both])?;
+    for part in [
+        "coordinator 0 of the deployment test: coordinates",
+        "acceptor 2 of the deployment test: votes; coordinator 0",
+        "window: ",
+    ] {
+        ensure!(code == Some(0) && text.contains(part), "{code:?}: {text}");
+    }
+    let (code, text) = deployment.show(&["status", "--json", "--addr", &first])?;
+    let said: serde_json::Value = serde_json::from_str(&text)?;
+    ensure!(
+        code == Some(0) && said["switches"][0]["state"] == "coordinates",
+        "{code:?}: {text}"
+    );
+    let (code, said) = deployment.run(&["transfer", "--addr", &first])?;
+    ensure!(
+        code == Some(1) && said.contains("it is a switch of a Paxos deployment"),
+        "{code:?}: {said}"
+    );
+    Ok(())
+}
+
 #[test]
 fn pages_say_who_coordinates_and_counters_rise() -> Result<()> {
     let mut deployment = Deployment::new("switch-pages", 1)?.told(&PAGE);
@@ -104,6 +131,7 @@ fn pages_say_who_coordinates_and_counters_rise() -> Result<()> {
         "{acceptor:?}"
     );
     every_metric_is_explained(&deployment)?;
+    commands_know_a_switch(&deployment)?;
 
     deployment.kill(FIRST)?;
     let takes_over = |it: &SwitchReport| it.coordinates && it.coordinator == Some(1);
