@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -98,7 +98,14 @@ impl<'n> Demo<'n> {
                 }
             }
         }
-        let parent = format!("--die-with-parent\0{pid}\0");
+        found.extend(self.left_processes()?);
+        Ok(found)
+    }
+
+    /// Those that it has started and that run.
+    fn left_processes(&self) -> Result<Vec<String>> {
+        let parent = format!("--die-with-parent\0{}\0", self.process.pid());
+        let mut found = Vec::new();
         for entry in fs::read_dir("/proc")? {
             let path = entry?.path().join("cmdline");
             // Most have ended, or are no processes.
@@ -311,27 +318,32 @@ fn only_its_own_page_with_the_token_may_ask() -> Result<()> {
 fn nothing_stays_of_one_that_was_killed() -> Result<()> {
     let network = Network::new(1)?;
     let more = ["--plane", "socket", "--seconds", "1"];
-    let killed = Demo::start(&network, "demo-killed", &more[..2])?;
+    let mut killed = Demo::start(&network, "demo-killed", &more[..2])?;
     killed.process.signal(Signal::KILL)?;
-    let left: PathBuf = format!("/run/netns/qwdemo-{}-0", killed.process.pid()).into();
-    ensure!(left.exists(), "it could remove nothing");
-    let Demo {
-        process,
-        scratch,
-        address,
-        ..
-    } = killed;
-    let pid = process.pid();
-    process.kill()?;
+    killed.process.wait(DEADLINE)?;
+    wait_within("its end", DEADLINE, || {
+        Ok(killed.left_processes()?.is_empty())
+    })?;
+    let left = killed.remains()?;
+    let pid = killed.process.pid();
+    for kind in [
+        format!("qwdemo-{pid}-"),
+        format!("quorumwire-demo-network-{pid}-"),
+    ] {
+        let is_there = left.iter().any(|it| it.contains(&kind));
+        ensure!(is_there, "it could remove nothing: {left:?}");
+    }
     let mut next = Demo::start(&network, "demo-next", &more)?;
     let said = fs::read_to_string(next.scratch.path().join("log"))?;
-    ensure!(
-        said.contains(&format!("removed network namespace qwdemo-{pid}-0")),
-        "{said}"
-    );
-    ensure!(!left.exists(), "{} stays", left.display());
+    for path in left {
+        let name = Path::new(&path)
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy();
+        ensure!(said.contains(&*name), "{name} is not named: {said}");
+    }
+    killed.is_gone()?;
     let status = next.process.wait(DEADLINE)?;
     ensure!(status.success(), "{status}");
-    drop((scratch, address));
-    Ok(())
+    next.is_gone()
 }
