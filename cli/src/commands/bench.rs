@@ -1,5 +1,5 @@
-//! `quorumwire bench`: a load over the memcached or the Redis protocol, in a closed or an open loop, and what
-//! it measured. Works with any memcached or Redis server.
+//! `quorumwire bench`: a load over the memcached or the Redis protocol, or of values on a deployment of the
+//! Paxos roles, in a closed or an open loop, and what it measured. Works with any memcached or Redis server.
 mod clock;
 mod connection;
 mod cpu;
@@ -10,6 +10,7 @@ mod pace;
 mod protocol;
 mod summary;
 mod timer;
+mod values;
 mod way;
 
 use super::interrupt::{Input, Interrupt};
@@ -24,15 +25,20 @@ use pace::Pace;
 use protocol::Protocol;
 use quorumwire_client::addresses::look_up;
 use quorumwire_node::options::{Refused, reachable_argument};
+use quorumwire_paxos_process::{
+    DeploymentFile, Member, MemberOptions, SUBMITTED_MAX, WINDOW_BYTES,
+};
 use rustls::pki_types::ServerName;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use summary::Summary;
+use values::ValuesLoad;
 use way::{ServerAddress, Way, WayFlags};
 
 const CONNECTIONS_MAX: u64 = 4096;
@@ -74,6 +80,9 @@ Examples, the first for latency, the second under a load that does not give way:
   quorumwire bench --protocol redis --addr 10.0.0.10:6379 --tls-ca ca.pem \\
     --account-file accounts
   quorumwire bench --write-percent 10 --server-pids 4242,4243,4244
+Values on a deployment of the Paxos roles, as its learner 1, which nobody else may be:
+  quorumwire bench --deployment orders.toml --learner 1 --dir learner-1 \\
+    --connections 1 --in-flight 1
 Kill the leader meanwhile, and see how long no write succeeded:
   quorumwire bench --addr A:11211,B:11211,C:11211 --survive --connections 3 \\
     --in-flight 1 --interval-ms 100 --json
@@ -108,6 +117,20 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0,
           value_parser = clap::value_parser!(u8).range(0..=WAIT_MAX))]
     wait: u8,
+    /// Propose values in this deployment of the Paxos roles (its file), and measure until they are learned
+    #[arg(long, value_name = "FILE", requires = "dir",
+          conflicts_with_all = ["addr", "protocol", "wait", "keys", "write_percent", "threads", "authorities", "account_file"])]
+    deployment: Option<PathBuf>,
+    /// With --deployment: which of its learners this process is
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "deployment")]
+    learner: u8,
+    /// With --deployment: that learner's folder, made if it is missing
+    #[arg(long, value_name = "DIR", requires = "deployment")]
+    dir: Option<PathBuf>,
+    /// With --deployment: look for packets this long before sleeping, in microseconds
+    #[arg(long, value_name = "US", default_value_t = 0, requires = "deployment",
+          value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    busy_poll_us: u64,
     /// Connections
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
@@ -196,6 +219,15 @@ impl Arguments {
             let allowed = "0, unless --protocol is redis";
             bail!(Refused::flag("wait", self.wait.to_string(), allowed));
         }
+        let under_way = self.connections * self.in_flight;
+        if self.deployment.is_some() && under_way > SUBMITTED_MAX as u64 {
+            let given = self.in_flight.to_string();
+            let allowed = format!(
+                "with --deployment and --connections {}: at most {} in all",
+                self.connections, SUBMITTED_MAX
+            );
+            bail!(Refused::flag("in-flight", given, allowed));
+        }
         if let Some(interval_ms) = self.interval_ms {
             let (_, duration) = limits(self, Phase::Measure);
             let at_least = duration.as_millis().div_ceil(INTERVALS_MAX.into());
@@ -219,21 +251,13 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.check()?;
     Interrupt::listen_and(Input::Ignored, |cause| cause.end_process())?;
-    let addresses = resolve(&arguments.addr)?;
-    let way = arguments.way.way()?;
-    // A load that survives comes to terms with servers that are not there.
-    if !arguments.survive {
-        for server in &addresses {
-            way.try_out(server, arguments.protocol())?;
-        }
-    }
-    let addresses = Addresses { addresses, way };
-    if arguments.write_percent < 100 {
-        fill(arguments, &addresses)?;
-    }
+    let target = target(arguments)?;
     let servers = CpuTime::of(&arguments.server_pids)?;
     let client = CpuTime::of(&[std::process::id()])?;
-    let measured = run_phase(arguments, &addresses, Phase::Measure)?;
+    let measured = match target {
+        Target::Servers(addresses) => run_phase(arguments, &addresses, Phase::Measure)?,
+        Target::Deployment(member) => run_values(arguments, member)?,
+    };
     let client = CpuTime::of(&[std::process::id()])?.since(&client);
     let servers = CpuTime::of(&arguments.server_pids)?.since(&servers);
     let summary = Summary {
@@ -254,6 +278,79 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         bail!("{why}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the load is put on.
+enum Target {
+    Servers(Addresses),
+    Deployment(&'static Member),
+}
+
+/// Looks at what is asked, and stores the keys to read.
+fn target(arguments: &Arguments) -> anyhow::Result<Target> {
+    if let Some(file) = &arguments.deployment {
+        let shown = file.display().to_string();
+        let deployment = DeploymentFile::load(file)
+            .map_err(|error| Refused::because("deployment", shown, error.to_string()))?;
+        let last = deployment.addresses.learners.len() - 1;
+        if usize::from(arguments.learner) > last {
+            let given = arguments.learner.to_string();
+            bail!(Refused::flag("learner", given, format!("0 to {last}")));
+        }
+        let member = Member::open(&MemberOptions {
+            deployment,
+            learner: arguments.learner,
+            listen: None,
+            dir: arguments.dir.clone().unwrap_or_default(),
+            memory: None,
+            begin_behind: None,
+            only_submits: true,
+            window_bytes: WINDOW_BYTES,
+            deadline: CONNECT_TIMEOUT,
+            busy_poll: Duration::from_micros(arguments.busy_poll_us),
+        })?;
+        return Ok(Target::Deployment(Box::leak(Box::new(member))));
+    }
+    let addresses = resolve(&arguments.addr)?;
+    let way = arguments.way.way()?;
+    // A load that survives comes to terms with servers that are not there.
+    if !arguments.survive {
+        for server in &addresses {
+            way.try_out(server, arguments.protocol())?;
+        }
+    }
+    let addresses = Addresses { addresses, way };
+    if arguments.write_percent < 100 {
+        fill(arguments, &addresses)?;
+    }
+    Ok(Target::Servers(addresses))
+}
+
+/// Puts values on a deployment. Says meanwhile how far it is.
+fn run_values(arguments: &Arguments, member: &'static Member) -> anyhow::Result<Measurements> {
+    let (operations, duration) = limits(arguments, Phase::Measure);
+    let answered = Arc::new(AtomicU64::new(0));
+    let begun = Instant::now();
+    let load = ValuesLoad {
+        member,
+        under_way_max: usize::try_from(arguments.connections * arguments.in_flight)?,
+        value_bytes: usize::try_from(arguments.value_bytes)?,
+        duration,
+        operations,
+        pace: arguments.rate.map(|per_second| Pace {
+            per_second,
+            connections: 1,
+        }),
+        interval: arguments.interval_ms.map(Duration::from_millis),
+        gaps: arguments.survive.then(|| Arc::new(WriteGaps::new(begun))),
+        answered: Arc::clone(&answered),
+    };
+    let show = move || {
+        let done = answered.load(Ordering::Relaxed);
+        let left = (begun + duration).saturating_duration_since(Instant::now());
+        how_far(Phase::Measure, done, operations, left)
+    };
+    while_doing(show, || load.run(begun))
 }
 
 /// Stores every key, all of them again if any was refused.

@@ -176,9 +176,25 @@ impl<'n> Deployment<'n> {
 
     /// Runs `quorumwire` with these arguments: its exit code, and what it complains of.
     pub fn run(&self, arguments: &[&str]) -> Result<(Option<i32>, String)> {
+        let (code, _, said) = self.output(arguments)?;
+        Ok((code, said))
+    }
+
+    fn output(&self, arguments: &[&str]) -> Result<(Option<i32>, String, String)> {
         let output = Command::new(&self.binary).args(arguments).output()?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok((output.status.code(), said))
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (printed, said) = (text(&output.stdout), text(&output.stderr));
+        Ok((output.status.code(), printed, said))
+    }
+
+    /// Puts a load of values on it, as its first learner: the exit code, what was measured, and what it complains
+    /// of.
+    pub fn load(&self, more: &[&str]) -> Result<(Option<i32>, serde_json::Value, String)> {
+        let (file, dir) = (self.path("deployment.toml"), self.path("learner-0"));
+        let words = ["bench", "--json", "--deployment", &file, "--dir", &dir];
+        let (code, printed, said) = self.output(&[&words[..], more].concat())?;
+        let measured = serde_json::from_str(&printed).unwrap_or_default();
+        Ok((code, measured, said))
     }
 
     /// Runs `quorumwire` with these arguments: its exit code, and what it shows.

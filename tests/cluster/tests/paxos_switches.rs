@@ -13,6 +13,7 @@ use quorumwire_cluster_tests::deployment::{ACCEPTORS, DEADLINE, Deployment};
 use quorumwire_cluster_tests::network::Network;
 use quorumwire_cluster_tests::waiting::wait_within;
 use quorumwire_paxos_process::{Instance, Member, MemberError};
+use serde_json::json;
 
 /// A learner checkpoints each time that it has had so many values.
 const CHECKPOINT_EVERY: usize = 40;
@@ -80,6 +81,47 @@ fn no_value_is_lost_by_durable_switches_in_the_kernel() -> Result<()> {
     let network = Network::new(7)?;
     let deployment = Deployment::across(&network, "in-kernel-sync", &["--plane", "xdp"])?;
     no_value_is_lost(deployment, Remembers::Votes)
+}
+
+/// What `quorumwire bench --deployment` measures, and what it says where nothing is decided.
+#[test]
+fn a_load_of_values_is_measured() -> Result<()> {
+    let mut deployment = Deployment::new("measured", 1)?;
+    deployment.start_all()?;
+    for (words, operations) in [
+        (&["--operations", "300", "--in-flight", "1"][..], 300),
+        (&["--operations", "50", "--value-bytes", "5000"], 50),
+        (&["--rate", "200", "--seconds", "1", "--survive"], 200),
+    ] {
+        let (code, measured, said) = deployment.load(words)?;
+        ensure!(code == Some(0), "{words:?}: {said}");
+        let is_all = measured["operations"] == operations && measured["errors"] == json!({});
+        let took = &measured["latency_us"]["p50"];
+        ensure!(is_all && took.as_f64() > Some(1.0), "{words:?}: {measured}");
+        let has_gap = measured["longest_gap"]["ms"].as_f64() > Some(0.0);
+        ensure!(has_gap == words.contains(&"--survive"), "{measured}");
+    }
+    for (words, part) in [
+        (
+            &["--learner", "1"][..],
+            "learner (from flag): \"1\" is refused; allowed: 0 to 0",
+        ),
+        (&["--in-flight", "200"], "at most 1024 in all"),
+        (&["--protocol", "redis"], "cannot be used with '--protocol"),
+    ] {
+        let (code, _, said) = deployment.load(words)?;
+        ensure!(code == Some(2) && said.contains(part), "{words:?}: {said}");
+    }
+    for number in 0..2 {
+        deployment.kill(("coordinator", number))?;
+    }
+    let (code, measured, said) = deployment.load(&["--seconds", "1", "--in-flight", "1"])?;
+    ensure!(
+        code == Some(1) && said.contains("not decided in time"),
+        "{said}"
+    );
+    ensure!(measured["operations"] == 0, "{measured}");
+    Ok(())
 }
 
 /// What of an acceptor outlives its process.

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long answers to requests in flight are waited for at the end, and what was due is still sent.
-const END_TIMEOUT: Duration = Duration::from_secs(5);
+pub const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause before a broken connection is made anew.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 /// The same for a load that survives, before it tries the next address.
