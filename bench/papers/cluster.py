@@ -63,7 +63,18 @@ def serve_programs(status, members):
     return all(reports.get(slot, {}).get("program") for slot in members)
 
 
-class Cluster:
+class Loaded:
+    """What a load can be put on."""
+
+    def load_command(self, asked, seconds, more=(), everybody=False):
+        """The words that put it on."""
+        return self.place.at_client([
+            str(self.tools.server), "bench", "--json", "--seconds", str(seconds),
+            "--addr", self.addresses(asked.protocol, everybody), *asked.words(), *map(str, more),
+        ])
+
+
+class Cluster(Loaded):
     """Replicas that serve; they end with `stack`."""
 
     def __init__(self, stack, place, tools, system, folder, durability="memory", election_timeout_ms=ELECTION_TIMEOUT_MS):
@@ -182,7 +193,7 @@ class Cluster:
         )
 
 
-class Unreplicated:
+class Unreplicated(Loaded):
     """memcached or Redis alone where the first replica would be."""
 
     def __init__(self, stack, place, tools, system, folder):
@@ -216,20 +227,12 @@ class Unreplicated:
         return [load.Server(self.process.pid, True, is_program=True)]
 
 
-def load_command(cluster, asked, seconds, more=(), everybody=False):
-    """The words that put a load on a cluster."""
-    return cluster.place.at_client([
-        str(cluster.tools.server), "bench", "--json", "--seconds", str(seconds),
-        "--addr", cluster.addresses(asked.protocol, everybody), *asked.words(), *map(str, more),
-    ])
-
-
 def put_on(cluster, asked, seconds, *more):
     """Runs the load program against the leader; what it printed, and the sample beside it (load.py)."""
     servers = cluster.servers()
     pids = [server.pid for server in servers]
     before, machine_before, ours_before = load.used_by(pids), cpu.of_machine(), cpu.of_ended_children_and_self()
-    text = output_of(load_command(cluster, asked, seconds, more), seconds + load.LOAD_SECONDS_EXTRA)
+    text = output_of(cluster.load_command(asked, seconds, more), seconds + load.LOAD_SECONDS_EXTRA)
     try:
         printed = json.loads(text)
     except ValueError:

@@ -20,6 +20,7 @@ class Measurement(NamedTuple):
     measure: object  # (turn) -> None
     needs: tuple = ()  # options of `quorumwire bench`
     on_disk: bool = False  # where the replicas' data are; else in memory, so that no disk is measured
+    missing: object = None  # () -> why it cannot be measured here, or None
 
 
 class Panel(NamedTuple):
@@ -79,15 +80,15 @@ def points(taken, part, system, x, y):
     return found
 
 
-def lines(part, x, y, *more, at="at", of="", beside=()):
-    """Lines of `y` over `x`; `more` axes have lines of their own, `y` and they in one plot with one unit. With `of`, only
+def lines(part, x, y, *more, at="at", of="", beside=(), unit="µs"):
+    """Lines of `y` over `x`; `more` axes have lines of their own, `y` and they in one plot with one `unit`. With `of`, only
     of systems whose names end so. What is `beside` stands in the table alone."""
     def show(taken, path, title):
         series = [
             Series(f"{system}, {axis.label}" if more else system, points(taken, part, system, x, axis))
             for system in taken.systems(part) if system.endswith(of) for axis in (y, *more)
         ]
-        label = y.label if not more else "µs"
+        label = y.label if not more else unit
         plot = Plot(path, title, x.label, label, series, log_x=x.log, log_y=y.log)
         shown = [axis for axis in (x, *beside, y, *more) if axis.metric is not None]
         return plot, figures(taken, part, at, [(axis.label, axis.metric) for axis in shown], of)
@@ -183,6 +184,14 @@ def gap_columns(timelines):
 
 def kept(values):
     return [value for value in values if value is not None]
+
+
+def listed(part, at, *metrics):
+    """A table of what was measured at each place, (heading, metric); no plot."""
+    def show(taken, _path, _title):
+        return None, figures(taken, part, at, metrics)
+
+    return show
 
 
 def at_fractions(part, ats):

@@ -1,5 +1,6 @@
 """Every figure against measurements that measure nothing: each part that a panel shows must be one that is taken."""
 import contextlib
+import json
 import tempfile
 import unittest
 from pathlib import Path
@@ -7,7 +8,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 from blocks import kept_blocks
-from papers import apus, box, caans, page, waverunner
+from papers import apus, box, caans, page, roles, waverunner
 from papers.figure import distribution
 from papers.over_time import Timeline
 from papers.taken import Taken
@@ -25,7 +26,7 @@ class Pretended:
     def __init__(self, system, taken, stack):
         self.system, self.taken, self.stack, self.round, self.seconds, self.happened = system, taken, stack, 1, 1, []
         self.place = SimpleNamespace(network=None)
-        self.tools = self.folder = None
+        self.tools, self.folder = SimpleNamespace(load=None), None
 
     def start(self, durability="memory", election_timeout_ms=0):
         def note(*words, **_):
@@ -40,6 +41,21 @@ class Pretended:
         return SimpleNamespace(
             members=[0, 1, 2], leader=1, demand=note, kill=note, start_again=note, ask=note, halted=halted, as_running=lambda: None,
         )
+
+    def start_roles(self, acceptors=3, learners=1):
+        def note(*words):
+            self.happened.append(words)
+
+        figures = {"operations_per_second": 5, "p50_us": 1, "p99_us": 2, "mean_us": 1}
+        note("roles", acceptors, learners)
+        return SimpleNamespace(kill=note, start=note, start_servers=note, measure_servers=lambda *_: figures)
+
+    @contextlib.contextmanager
+    def for_a_while(self):
+        yield self
+
+    def say(self, _text):
+        pass
 
     def warm_up(self, _cluster, _load):
         pass
@@ -71,9 +87,14 @@ class Pretended:
 def everything_taken():
     """All measurements on all their systems."""
     taken, happened = Taken(), {}
-    real = waverunner.with_plane_client
-    waverunner.with_plane_client = lambda turn: None
-    try:
+    steps = "\n".join(json.dumps({"what": what, "payload_bytes": 64, "ns": 300}) for what in caans.STEPS_OF)
+    stands = (
+        mock.patch("papers.waverunner.with_plane_client", lambda turn: None), mock.patch("papers.caans.output_of", lambda *_: steps),
+        mock.patch("papers.roles.take_overs", lambda _: [(roles.BACK, 3.0)]),
+    )
+    with contextlib.ExitStack() as patched:
+        for stand in stands:
+            patched.enter_context(stand)
         for measurement in {it.name: it for figure in FIGURES for it in figure.measurements}.values():
             for system in measurement.systems:
                 rows, timelines = len(taken.rows), len(taken.timelines)
@@ -82,8 +103,6 @@ def everything_taken():
                     measurement.measure(turn)
                 happened[measurement.name] = turn.happened
                 taken.belongs(rows, timelines, measurement.name)
-    finally:
-        waverunner.with_plane_client = real
     return taken, happened
 
 
@@ -93,7 +112,7 @@ class FiguresTest(unittest.TestCase):
         cls.taken, cls.happened = everything_taken()
 
     def test_all_figures_of_the_papers_are_there(self):
-        wanted = {"caans-7", "caans-7-d", "caans-table-4", "caans-8", *(f"box-{n}" for n in range(9, 16)), *(f"waverunner-{n}" for n in range(5, 13)),
+        wanted = {"caans-2", "caans-7", "caans-7-d", "caans-table-1", "caans-table-4", "caans-8", *(f"box-{n}" for n in range(9, 16)), *(f"waverunner-{n}" for n in range(5, 13)),
                   *(f"apus-{n}" for n in range(4, 7))}
         self.assertEqual({figure.name for figure in FIGURES}, wanted)
 
@@ -126,6 +145,10 @@ class FiguresTest(unittest.TestCase):
 
     def test_what_is_halted_is_resumed(self):
         self.assertEqual(self.happened["waverunner-failover"], [("halted", 1), ("resumed", 1)])
+
+    def test_a_kill_costs_the_longest_time_that_it_may_have_begun(self):
+        gaps = [{"from_unix_ms": at, "to_unix_ms": at + ms, "ms": ms} for at, ms in ((5_000, 90.0), (1_010, 40.0), (990, 12.0), (3_000, 2.0))]
+        self.assertEqual([roles.waited_ms(gaps, at) for at in (1_000, 5_050, 5_100)], [40.0, 90.0, 2.0])
 
     def test_all_single_figures_are_written(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -164,7 +187,7 @@ class PageTest(unittest.TestCase):
             with mock.patch("papers.page.draw", return_value=reason):
                 blocks, _ = page.measured_blocks(figure, taken, Path("folder"), "shown", "now and here")
             self.assertEqual(["(shown/caans-8-a.svg)" in blocks["caans-8-a"], "(shown/caans-8-b.svg)" in blocks["caans-8-b"]], [reason is None] * 2)
-            self.assertIn("| planes off", blocks["caans-8-a"])
+            self.assertIn("| roles in processes", blocks["caans-8-a"])
 
     def test_the_committed_page_is_what_its_parts_make(self):
         text = (Path(__file__).parent.parent / "PAPERS.md").read_text()
@@ -177,13 +200,13 @@ class PageTest(unittest.TestCase):
 
     def test_remarks_name_what_is_missing_failed_or_few(self):
         taken = Taken()
-        taken.missing["caans-leader", "xdp"] = "it takes root"
-        taken.failures.append((2, "caans-follower", "socket", "it ended"))
+        taken.missing["caans-coordinator", "xdp"] = "it takes root"
+        taken.failures.append((2, "caans-acceptor", "socket", "it ended"))
         taken.failures.append((2, "box-round", "socket", "of another figure"))
-        taken.add(1, "caans-leader", "planes off", 1, others_percent=50.0, failed=3)
-        taken.errors += [(n, "caans-leader", "planes off", n, {"busy": n}) for n in (1, 2)]
+        taken.add(1, "caans-coordinator", "planes off", 1, others_percent=50.0, failed=3)
+        taken.errors += [(n, "caans-coordinator", "planes off", n, {"busy": n}) for n in (1, 2)]
         taken.errors.append((1, "of another", "planes off", 1, {"busy": 7}))
-        taken.belongs(0, 0, "caans-leader")
+        taken.belongs(0, 0, "caans-coordinator")
         found = page.remarks(next(figure for figure in FIGURES if figure.name == "caans-8"), taken, None)
         self.assertEqual(len(found), 5, found)
         for words in ("it takes root", "it ended", "50 % of the machine", "planes off: 3 requests failed at 1, 2: busy", "fewer than"):

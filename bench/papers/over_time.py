@@ -5,7 +5,6 @@ import time
 from typing import NamedTuple
 
 from load import LOAD_SECONDS_EXTRA
-from papers.cluster import load_command
 from plane_load import Usage
 from processes import Failed, start, tail
 
@@ -82,9 +81,7 @@ def run(stack, cluster, asked, seconds, events, more=()):
     """Puts a load on all replicas, lets events happen meanwhile, and waits for its end. The run, and how many percent of
     the machine others used."""
     output, log = cluster.folder / "load.json", cluster.folder / "load.log"
-    command = load_command(
-        cluster, asked, seconds, ["--interval-ms", interval_ms(seconds), "--survive", *more], everybody=True,
-    )
+    command = cluster.load_command(asked, seconds, ["--interval-ms", interval_ms(seconds), "--survive", *more], everybody=True)
     happened, before = [], Usage.now([])
     with open(output, "wb") as printed:
         started = time.time()

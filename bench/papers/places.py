@@ -10,7 +10,8 @@ import plane_load
 from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST
 from processes import Failed
 
-REPLICAS_MAX = 7
+# Of the largest deployment: two coordinators, seven acceptors, a learner.
+HOSTS_MAX = 10
 
 
 class Loopback:
@@ -36,12 +37,12 @@ class Loopback:
 
 
 class Namespaced:
-    """One network namespace for each replica and one for the client, a bridge between them."""
+    """One network namespace for each replica, or host of a Paxos role, and one for the client, a bridge between them."""
 
     name = "network namespaces"
 
     def __init__(self, stack, tools):
-        self.network = plane_load.make_network(stack, tools, REPLICAS_MAX)
+        self.network = plane_load.make_network(stack, tools, HOSTS_MAX)
 
     def address(self, slot):
         return namespaces.address(FIRST_REPLICA_HOST + slot)

@@ -11,7 +11,7 @@ from papers.cluster import System
 from papers.places import Loopback
 
 RUN = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("run"))))
-DISK = caans.MEASURE_APPLICATION
+DISK = caans.MEASURE_LEVELDB
 ON_DISK = next(figure for figure in caans.FIGURES if DISK in figure.measurements)
 
 
@@ -52,6 +52,11 @@ class Data(unittest.TestCase):
     def why_missing(self, measurement):
         return RUN.why_missing(measurement, System("any", "none", ""), Loopback(), None, None, " ".join([*measurement.needs, ""]))
 
+    def test_what_is_not_built_is_named(self):
+        with mock.patch("papers.roles.LEVELDB", Path("/nowhere")):
+            self.assertEqual(self.why_missing(caans.MEASURE_ECHO), "apps/leveldb is not built: `make leveldb`")
+
+    @mock.patch("os.access", lambda *_: True)
     def test_what_is_to_be_on_a_disk_is_refused_on_tmpfs(self):
         with mock.patch("machine.filesystem", return_value="tmpfs"):
             self.assertEqual(self.why_missing(DISK), "its log is to be on a disk, and bench/out/papers is on tmpfs")

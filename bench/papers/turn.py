@@ -1,11 +1,15 @@
 """One system's turn in one round: it is started anew, loaded, and what comes out goes into `Taken`."""
+import contextlib
 import os
+import tempfile
+from pathlib import Path
 from typing import NamedTuple
 
 import plane_load
 from papers import curves, over_time
 from papers.cluster import ELECTION_TIMEOUT_MS, UNREPLICATED, Cluster, Unreplicated, put_on
 from papers.places import Namespaced
+from papers.roles import Deployment
 
 WARM_UP_SECONDS = 1
 FILL_SECONDS_MAX = 60
@@ -31,6 +35,17 @@ class Turn(NamedTuple):
         if self.system in UNREPLICATED:
             return Unreplicated(self.stack, self.place, self.tools, self.system, self.folder)
         return Cluster(self.stack, self.place, self.tools, self.system, self.folder, durability, election_timeout_ms)
+
+    def start_roles(self, acceptors=3, learners=1):
+        """Starts a deployment of the Paxos roles; it ends with the turn."""
+        return Deployment(self.stack, self.place, self.tools, self.system, self.folder, acceptors, learners)
+
+    @contextlib.contextmanager
+    def for_a_while(self):
+        """A turn within this one: what it starts ends with it."""
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder))
+            yield self._replace(stack=stack, folder=Path(folder))
 
     def highest(self, cluster, load):
         """Operations a second of a closed loop, for rates that are fractions of it. Warms up first."""

@@ -50,7 +50,8 @@ const volatile struct alone_without alone_without SEC(".rodata.alone");
 
 #include "plane.bpf.c"
 
-/* What the host would say. */
+/* What the host would say. Of a Paxos role's box `me` is 0 for the coordinator and 1 for an
+ * acceptor, and the peers are all to whom it sends. */
 struct alone_setup {
 	__u32 me;
 	__u32 replicas;
@@ -59,6 +60,9 @@ struct alone_setup {
 	struct qw_tag_key clients;
 	struct qw_endpoint peers[QW_REPLICAS_MAX];
 };
+/* The instance that a box's packets are of. */
+#define ALONE_INSTANCE 1
+
 _Static_assert(sizeof(struct alone_setup) == 1584, "as in src/alone.rs");
 _Static_assert(sizeof(struct alone_without) == 24, "as in src/alone.rs");
 _Static_assert(sizeof(struct qw_config) == 32, "as in src/alone.rs");
@@ -69,6 +73,22 @@ struct {
 	__type(key, __u32);
 	__type(value, struct alone_setup);
 } alone_setup SEC(".maps");
+
+static __always_inline int alone_switch_on(const struct alone_setup *setup)
+{
+	__u32 zero = 0;
+	struct qw_box *box = bpf_map_lookup_elem(&boxes, &zero);
+
+	if (!box)
+		return XDP_ABORTED;
+	box->destinations = setup->replicas;
+	box->registers.configuration = 1;
+	box->registers.round = QW_ROUND_OWNERS;
+	box->registers.next_instance = ALONE_INSTANCE;
+	box->registers.window = qw_config.window;
+	box->registers.role = setup->me ? QW_PAXOS_ROLE_ACCEPTOR : QW_PAXOS_ROLE_COORDINATOR;
+	return XDP_PASS;
+}
 
 /* The host runs it once, before any packet comes. */
 SEC("xdp")
@@ -98,6 +118,8 @@ int alone_engage(struct xdp_md *ctx)
 
 		bpf_map_update_elem(&peers, &place, &setup->peers[slot], BPF_ANY);
 	}
+	if (qw_config.window)
+		return alone_switch_on(setup);
 	group->registers.term = 1;
 	group->registers.ring_slots = qw_config.ring_slots;
 	group->registers.window = setup->window;
@@ -134,6 +156,8 @@ struct alone_again {
 	__u32 bytes;
 	__u32 reserved;
 	struct qw_group group;
+	struct qw_box box;
+	struct qw_paxos_slot slot;
 	__u8 frame[ALONE_FRAME_BYTES_MAX];
 	__u8 padding[6];
 };
@@ -153,19 +177,46 @@ struct {
 	__type(value, __u32);
 } alone_programs SEC(".maps");
 
+/* Moves the state to where it is kept, or back. */
+static __always_inline int alone_keep(struct alone_again *saved, int is_back)
+{
+	__u32 zero = 0;
+	struct qw_group *group = bpf_map_lookup_elem(&groups, &zero);
+	struct qw_box *box = bpf_map_lookup_elem(&boxes, &zero);
+	struct qw_instance *instance;
+
+	if (!group || !box)
+		return 0;
+	if (!qw_config.window) {
+		if (is_back)
+			*group = saved->group;
+		else
+			saved->group = *group;
+		return 1;
+	}
+	instance = qw_instance_of(0, ALONE_INSTANCE);
+	if (!instance)
+		return 0;
+	if (is_back) {
+		*box = saved->box;
+		instance->slot = saved->slot;
+	} else {
+		saved->box = *box;
+		saved->slot = instance->slot;
+	}
+	return 1;
+}
+
 /* The state of this moment is what frames will meet. */
 SEC("xdp")
 int alone_save(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct alone_again *saved = bpf_map_lookup_elem(&again, &zero);
-	struct qw_group *group = bpf_map_lookup_elem(&groups, &zero);
-
 	long bytes = qw_frame_bytes(ctx);
 
-	if (!saved || !group || bytes < 1 || bytes > ALONE_FRAME_BYTES_MAX)
+	if (!saved || bytes < 1 || bytes > ALONE_FRAME_BYTES_MAX || !alone_keep(saved, 0))
 		return XDP_ABORTED;
-	saved->group = *group;
 	saved->bytes = (__u32)bytes;
 	return bpf_xdp_load_bytes(ctx, 0, saved->frame, (__u32)bytes) ? XDP_ABORTED : XDP_PASS;
 }
@@ -174,15 +225,13 @@ static __always_inline int alone_restore(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct alone_again *saved = bpf_map_lookup_elem(&again, &zero);
-	struct qw_group *group = bpf_map_lookup_elem(&groups, &zero);
 	__u32 bytes;
 
-	if (!saved || !group)
+	if (!saved)
 		return 0;
 	bytes = saved->bytes;
-	if (bytes == 0 || bytes > ALONE_FRAME_BYTES_MAX)
+	if (bytes == 0 || bytes > ALONE_FRAME_BYTES_MAX || !alone_keep(saved, 1))
 		return 0;
-	*group = saved->group;
 	if (bpf_xdp_adjust_tail(ctx, (int)((long)bytes - qw_frame_bytes(ctx))))
 		return 0;
 	return bpf_xdp_store_bytes(ctx, 0, saved->frame, bytes) == 0;

@@ -29,6 +29,8 @@ const REPLICAS_MAX: usize = 7;
 const PEERS_AT: usize = 1416;
 /// `struct qw_config`.
 const CONFIG_BYTES: usize = 32;
+/// In it: for which boxes of Paxos roles they are loaded.
+const CONFIG_WINDOW_AT: usize = 28;
 /// `struct qw_own` of each group.
 const OWN_BYTES: usize = 32;
 const GROUPS_MAX: usize = 8;
@@ -90,7 +92,19 @@ impl FromStr for Replica {
     }
 }
 
-/// Programs of one replica.
+/// What programs are loaded for, and whom they know.
+pub struct Loaded<'a> {
+    /// A replica's slot; of a Paxos role's box 0 for a coordinator and 1 for an acceptor.
+    pub me: usize,
+    /// Where they are.
+    pub own: Peer,
+    /// All replicas; of a box to whom it sends.
+    pub peers: &'a [Peer],
+    /// Instances of a box; 0 for a replica.
+    pub window: u32,
+}
+
+/// Programs of one replica, or of one box.
 pub struct Alone {
     object: Object,
     /// Attached as long as it is here.
@@ -98,25 +112,27 @@ pub struct Alone {
 }
 
 impl Alone {
-    /// Loads them for the replica of a slot.
-    pub fn load(me: usize, peers: &[Peer], keys: &PlaneKeyPair, without: &[&str]) -> Result<Self> {
+    /// Loads them.
+    pub fn load(loaded: &Loaded<'_>, keys: &PlaneKeyPair, without: &[&str]) -> Result<Self> {
         let mut open = ObjectBuilder::default().open_memory(OBJECT)?;
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             if name.ends_with(".rodata.config") {
-                map.set_initial_value(&config())?;
+                map.set_initial_value(&config(loaded.window))?;
             } else if name.ends_with(".data.own") {
-                map.set_initial_value(&own(&peers[me]))?;
+                map.set_initial_value(&own(&loaded.own))?;
             } else if name.ends_with(".rodata.alone") {
                 let words = PARTS.map(|part| u32::from(without.contains(&part)).to_ne_bytes());
                 map.set_initial_value(&words.concat())?;
             } else if name == "ring" {
                 map.set_max_entries(RING_SLOTS)?;
+            } else if name == "instances" {
+                map.set_max_entries(loaded.window.max(1))?;
             }
         }
         let object = open.load().context("the kernel refused the programs")?;
         let alone = Self { object, link: None };
-        alone.write("alone_setup", 0, &setup(me, peers, keys)?)?;
+        alone.write("alone_setup", 0, &setup(loaded.me, loaded.peers, keys)?)?;
         let options = libbpf_sys::bpf_map_create_opts {
             sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
             ..Default::default()
@@ -203,7 +219,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     for (me, replica) in arguments.replicas.iter().enumerate() {
         let file = File::open(&replica.namespace)?;
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
-        let mut alone = Alone::load(me, &peers, &keys, &without)?;
+        let loaded = Loaded {
+            me,
+            own: replica.peer,
+            peers: &peers,
+            window: 0,
+        };
+        let mut alone = Alone::load(&loaded, &keys, &without)?;
         alone.attach(&arguments.interface)?;
         all.push(alone);
     }
@@ -222,9 +244,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// What the programs are loaded for, as far as it is not zero.
-fn config() -> Vec<u8> {
+fn config(window: u32) -> Vec<u8> {
     let mut config = RING_SLOTS.to_ne_bytes().to_vec();
     config.extend_from_slice(&1_u32.to_ne_bytes());
+    config.resize(CONFIG_WINDOW_AT, 0);
+    config.extend_from_slice(&window.to_ne_bytes());
     config.resize(CONFIG_BYTES, 0);
     config
 }

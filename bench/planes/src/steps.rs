@@ -2,12 +2,14 @@
 //! runs the programs again and again on the same frame and state, which a program restores each time, and
 //! once more with one that does nothing in their place. Everything is in the cache, so that they are a lower
 //! bound.
-use crate::alone::{Alone, PARTS, Peer};
+use crate::alone::{Alone, Loaded, PARTS, Peer};
 use crate::commands::Packets;
 use crate::frames::{FrameHead, PACKET_AT};
 use anyhow::{Context as _, Result, ensure};
 use libbpf_rs::ProgramInput;
+use quorumwire_fastpath::{TagKey, tag};
 use quorumwire_interfaces::PlaneKeyPair;
+use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind, TAG_OFFSET};
 use serde_json::json;
 use std::io::{Write as _, stdout};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -30,6 +32,8 @@ pub struct Arguments {
 }
 
 const FRAME_ROOM: usize = 2048;
+/// Instances of a box.
+const WINDOW: u32 = 1024;
 const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
 const XDP_TX: u32 = 3;
@@ -48,6 +52,22 @@ struct Pair<'a> {
     peers: Vec<Peer>,
     client: Peer,
     keys: PlaneKeyPair,
+    bench: Bench<'a>,
+}
+
+/// A coordinator and its first acceptor.
+struct Roles<'a> {
+    coordinator: Alone,
+    acceptor: Alone,
+    hosts: [Peer; 2],
+    client: Peer,
+    keys: PlaneKeyPair,
+    bench: Bench<'a>,
+}
+
+/// How each frame is measured.
+#[derive(Clone, Copy)]
+struct Bench<'a> {
     without: &'a [&'a str],
     repeat: u32,
     runs: u32,
@@ -58,6 +78,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let pair = Pair::new(&[], arguments)?;
     for bytes in &arguments.payload_bytes {
         pair.measure(*bytes)?;
+        // Anew, as instances are measured once.
+        Roles::new(&[], arguments)?.measure(*bytes)?;
     }
     if arguments.whole {
         return Ok(());
@@ -66,6 +88,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Pair::new(&[part], arguments)?.measure(64)?;
     }
     Pair::new(&PARTS, arguments)?.measure(64)
+}
+
+/// The key of clients; all else is signed with a key of zeros.
+fn clients_keys() -> PlaneKeyPair {
+    PlaneKeyPair {
+        key: [7; 16],
+        ..PlaneKeyPair::default()
+    }
+}
+
+fn head(from: Peer, to: Peer) -> FrameHead {
+    FrameHead {
+        from: (from.address, from.mac),
+        to: (to.address, to.mac),
+    }
 }
 
 fn peer(host: u8) -> Peer {
@@ -77,48 +114,54 @@ fn peer(host: u8) -> Peer {
 
 impl<'a> Pair<'a> {
     fn new(without: &'a [&'a str], arguments: &Arguments) -> Result<Self> {
-        let keys = PlaneKeyPair {
-            key: [7; 16],
-            ..PlaneKeyPair::default()
-        };
+        let keys = clients_keys();
         let peers: Vec<Peer> = (10..13).map(peer).collect();
+        let load = |me: usize| {
+            let loaded = Loaded {
+                me,
+                own: peers[me],
+                peers: &peers,
+                window: 0,
+            };
+            Alone::load(&loaded, &keys, without)
+        };
         Ok(Self {
-            leader: Alone::load(0, &peers, &keys, without)?,
-            follower: Alone::load(1, &peers, &keys, without)?,
+            leader: load(0)?,
+            follower: load(1)?,
             client: peer(100),
             peers,
             keys,
-            without,
-            repeat: arguments.repeat,
-            runs: arguments.runs,
+            bench: Bench::new(without, arguments),
         })
     }
 
     /// A request goes its way; what each frame costs is measured before it moves on.
     fn measure(&self, bytes: usize) -> Result<()> {
-        let signed = !self.without.contains(&"tag");
+        let signed = !self.bench.without.contains(&"tag");
         let mut packets = Packets::new(Some(self.keys), bytes, signed)?;
         let packet = packets.of(1 << 40, 1);
-        let to_leader = self.head(self.client, 0);
+        let to_leader = head(self.client, self.peers[0]);
         let request = to_leader.of(packet)?;
-        let stored = self.pass(
+        let stored = self.bench.pass(
             "leader, REQUEST",
             &self.leader,
             &request,
             XDP_REDIRECT,
             bytes,
         )?;
-        let append = self.head(self.peers[0], 1).of(&stored.frame[PACKET_AT..])?;
-        let acknowledged = self.pass("follower, APPEND", &self.follower, &append, XDP_TX, bytes)?;
+        let append = head(self.peers[0], self.peers[1]).of(&stored.frame[PACKET_AT..])?;
+        let acknowledged =
+            self.bench
+                .pass("follower, APPEND", &self.follower, &append, XDP_TX, bytes)?;
         let acknowledgement = &acknowledged.frame;
-        self.pass(
+        self.bench.pass(
             "leader, APPEND_OK that commits",
             &self.leader,
             acknowledgement,
             XDP_TX,
             bytes,
         )?;
-        self.pass(
+        self.bench.pass(
             "leader, APPEND_OK without news",
             &self.leader,
             acknowledgement,
@@ -127,8 +170,8 @@ impl<'a> Pair<'a> {
         )?;
         let mut forged = request;
         *forged.last_mut().context("a frame")? ^= 1;
-        if self.without.is_empty() {
-            self.pass(
+        if self.bench.without.is_empty() {
+            self.bench.pass(
                 "leader, forged REQUEST",
                 &self.leader,
                 &forged,
@@ -142,7 +185,7 @@ impl<'a> Pair<'a> {
                 ),
                 ..to_leader
             };
-            self.pass(
+            self.bench.pass(
                 "anybody, other traffic",
                 &self.leader,
                 &foreign.of(packet)?,
@@ -152,15 +195,80 @@ impl<'a> Pair<'a> {
         }
         Ok(())
     }
+}
 
-    fn head(&self, from: Peer, to: usize) -> FrameHead {
-        FrameHead {
-            from: (from.address, from.mac),
-            to: (self.peers[to].address, self.peers[to].mac),
+impl<'a> Roles<'a> {
+    fn new(without: &'a [&'a str], arguments: &Arguments) -> Result<Self> {
+        let keys = clients_keys();
+        let acceptors: Vec<Peer> = (11..14).map(peer).collect();
+        let learners = [peer(14)];
+        let load = |me: usize, peers: &[Peer]| {
+            let loaded = Loaded {
+                me,
+                own: peer([10, 11][me]),
+                peers,
+                window: WINDOW,
+            };
+            Alone::load(&loaded, &keys, without)
+        };
+        Ok(Self {
+            coordinator: load(0, &acceptors)?,
+            acceptor: load(1, &learners)?,
+            hosts: [peer(10), peer(11)],
+            client: peer(100),
+            keys,
+            bench: Bench::new(without, arguments),
+        })
+    }
+
+    /// The first value goes its way.
+    fn measure(&self, bytes: usize) -> Result<()> {
+        let mut packets = Packets::new(Some(self.keys), bytes, true)?;
+        let packet = submit_of(packets.of(1 << 40, 1), &TagKey::new(self.keys.key))?;
+        let [coordinator, acceptor] = self.hosts;
+        let submit = head(self.client, coordinator).of(&packet)?;
+        let proposed = self.bench.pass(
+            "coordinator, SUBMIT",
+            &self.coordinator,
+            &submit,
+            XDP_REDIRECT,
+            bytes,
+        )?;
+        let asked = head(coordinator, acceptor).of(&proposed.frame[PACKET_AT..])?;
+        self.bench
+            .pass("acceptor, P2A", &self.acceptor, &asked, XDP_TX, bytes)?;
+        Ok(())
+    }
+}
+
+/// A proposer's packet with a request's payload, session and sequence.
+fn submit_of(request: &[u8], key: &TagKey) -> Result<Vec<u8>> {
+    let (header, payload) = request
+        .split_first_chunk::<HEADER_BYTES>()
+        .context("a whole header")?;
+    let header = Header {
+        kind: Kind::Submit as u8,
+        flags: 0,
+        commit_index: 1,
+        tag: 0,
+        ..Header::decode(header)
+    };
+    let mut head = header.encode();
+    let tag = tag(key, &head, payload);
+    head[TAG_OFFSET..].copy_from_slice(&tag.to_be_bytes());
+    Ok([&head[..], payload].concat())
+}
+
+impl<'a> Bench<'a> {
+    fn new(without: &'a [&'a str], arguments: &Arguments) -> Self {
+        Self {
+            without,
+            repeat: arguments.repeat,
+            runs: arguments.runs,
         }
     }
 
-    /// Measures a frame at a replica, then has it take the frame.
+    /// Measures a frame at a replica or a box, then has it take the frame.
     fn pass(
         &self,
         what: &str,
