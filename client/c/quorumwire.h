@@ -99,7 +99,8 @@ typedef struct quorumwire_recovered {
  * Connects as the configuration file says, and sets `*handle`. Blocks until a replica
  * has let it in, at most until the deadline; on an error `*handle` is NULL, and
  * quorumwire_last_error(NULL, ...) says more. The handle is the caller's, until
- * quorumwire_close. It has a thread of its own, and survives no fork.
+ * quorumwire_close. It has a thread of its own, and survives no fork. A replica that the
+ * file puts into this program is started first, and ended by quorumwire_close.
  */
 int quorumwire_open(const char *configuration_file, quorumwire_t **handle);
 

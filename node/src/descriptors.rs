@@ -26,7 +26,22 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_mins(1);
 /// kept: with no more clients than there is room for beside all else that a replica opens. `of_others` is
 /// what the server and its administration open.
 pub(crate) fn fit(options: &ServerOptions, of_others: usize) -> anyhow::Result<ServerOptions> {
-    let limit = raise_limit();
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // Refused where the system allows less by now than it did when the limit was set; then it stays.
+    setrlimit(Resource::Nofile, raised).ok();
+    fit_within(options, of_others)
+}
+
+/// The same with the limit as it is, in a program that may count on it.
+pub(crate) fn fit_within(
+    options: &ServerOptions,
+    of_others: usize,
+) -> anyhow::Result<ServerOptions> {
+    let limit = limit();
     let others = count_open() + of_others;
     let of_second = options.second_group.map(|_| of_group(options.plane));
     let reserve = reserve(options.plane, others + of_second.unwrap_or(0));
@@ -47,15 +62,8 @@ pub(crate) fn fit(options: &ServerOptions, of_others: usize) -> anyhow::Result<S
     })
 }
 
-/// How many files may be open from here on.
-fn raise_limit() -> usize {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    // Refused where the system allows less by now than it did when the limit was set; then it stays.
-    setrlimit(Resource::Nofile, raised).ok();
+/// How many files may be open.
+fn limit() -> usize {
     let current = getrlimit(Resource::Nofile).current;
     current.map_or(usize::MAX, |files| {
         usize::try_from(files).unwrap_or(usize::MAX)

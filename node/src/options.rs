@@ -31,7 +31,7 @@ use quorumwire_kv::MemoryPolicy;
 use quorumwire_wire::limits::VOTERS_MAX;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What an acknowledgement means.
@@ -175,6 +175,13 @@ impl ServerOptions {
     /// Reads flags, the process's environment and the configuration file.
     pub fn load(flags: &Flags) -> Result<Self, Refused> {
         Self::from_values(&resolve(flags, &|variable| std::env::var_os(variable))?)
+    }
+
+    /// Reads a configuration file alone, for a replica inside a program whose environment is its own affair.
+    pub fn load_file(path: &Path) -> Result<Self, Refused> {
+        let config = ("config", path.display().to_string());
+        let flags = Flags([config].into(), Serves::Store);
+        Self::from_values(&resolve(&flags, &|_| None)?)
     }
 
     /// Checks every value and what they mean together.

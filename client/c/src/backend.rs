@@ -2,6 +2,7 @@
 //! are the same.
 use crate::configuration::{Configuration, Decider};
 use crate::error::{Code, Failure};
+use crate::replica::Replica;
 use quorumwire_client::deliver::{self, Begin, Delivery, Instance, Learner, Recovered, Values};
 use quorumwire_paxos_process::{
     DeploymentFile, Member, MemberError, MemberOptions, Recovered as Found, VALUE_BYTES_MAX,
@@ -16,6 +17,8 @@ pub enum Backend {
     Replicas {
         values: Box<Values>,
         window_bytes: u64,
+        /// The one that runs in this program; ends after its clients.
+        inside: Option<Replica>,
     },
     /// A Paxos deployment, of which this is a learner with a proposer.
     Deployment {
@@ -42,7 +45,17 @@ impl Backend {
             window_bytes,
         } = configuration;
         match decider {
-            Decider::Replicas(settings) => {
+            Decider::Replicas(mut settings, inside) => {
+                let inside = match inside {
+                    None => None,
+                    Some(options) => {
+                        let listens = options.listen_client.to_string();
+                        let replica = Replica::start(*options, ring)?;
+                        settings.addresses.retain(|address| *address != listens);
+                        settings.addresses.insert(0, replica.address.to_string());
+                        Some(replica)
+                    }
+                };
                 // An argument of its is one of the configuration.
                 let values = Values::connect(&settings).map_err(|error| {
                     let mut failure = Failure::from(error);
@@ -54,6 +67,7 @@ impl Backend {
                 Ok(Self::Replicas {
                     values: Box::new(values),
                     window_bytes,
+                    inside,
                 })
             }
             Decider::Deployment(given) => {
@@ -85,6 +99,17 @@ impl Backend {
                     only_submits: given.only_submits,
                 })
             }
+        }
+    }
+
+    /// An error if the replica in this program has ended.
+    pub fn must_live(&self) -> Result<(), Failure> {
+        match self {
+            Self::Replicas {
+                inside: Some(replica),
+                ..
+            } => replica.must_live(),
+            Self::Replicas { inside: None, .. } | Self::Deployment { .. } => Ok(()),
         }
     }
 
@@ -135,6 +160,7 @@ impl Backend {
             Self::Replicas {
                 values,
                 window_bytes,
+                ..
             } => {
                 let begin = match from {
                     0 => Begin::AtCheckpoint,

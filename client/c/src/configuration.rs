@@ -1,5 +1,6 @@
 //! The configuration file: which deployment, and how it is reached.
 use quorumwire_client::{Account, Settings, Tls};
+use quorumwire_node::options::ServerOptions;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::Read as _;
@@ -26,6 +27,7 @@ const WINDOW_KIB_MAX: u64 = 1 << 20;
 struct Keys {
     deployment: Option<String>,
     addresses: Option<Vec<String>>,
+    replica: Option<PathBuf>,
     deployment_file: Option<PathBuf>,
     learner: Option<u8>,
     dir: Option<PathBuf>,
@@ -48,8 +50,8 @@ pub struct Configuration {
 
 /// Who decides.
 pub enum Decider {
-    /// Replicas, reached so.
-    Replicas(Box<Settings>),
+    /// Replicas, reached so; and the one that runs in this program, whose address is to be added.
+    Replicas(Box<Settings>, Option<Box<ServerOptions>>),
     /// A Paxos deployment.
     Deployment(Deployment),
 }
@@ -76,7 +78,7 @@ impl Configuration {
         let window_kib = keys.window_kib.unwrap_or(1024);
         must_be_within("window_kib", window_kib, 1..=WINDOW_KIB_MAX)?;
         let decider = match keys.deployment.take().as_deref() {
-            None | Some(REPLICAS) => Decider::Replicas(Box::new(keys.replicas()?)),
+            None | Some(REPLICAS) => keys.replicas()?,
             Some(PAXOS) => Decider::Deployment(keys.deployment()?),
             Some(other) => {
                 return Err(format!(
@@ -92,7 +94,7 @@ impl Configuration {
 }
 
 impl Keys {
-    fn replicas(self) -> Result<Settings, String> {
+    fn replicas(self) -> Result<Decider, String> {
         let of_others = [
             ("deployment_file", self.deployment_file.is_some()),
             ("learner", self.learner.is_some()),
@@ -101,7 +103,14 @@ impl Keys {
             ("only_submits", self.only_submits.is_some()),
         ];
         must_not_be_given(&of_others, PAXOS)?;
-        let addresses = self.addresses.ok_or("missing field `addresses`")?;
+        let inside = self.replica.as_deref().map(ServerOptions::load_file);
+        let inside = inside.transpose().map_err(|error| error.to_string())?;
+        let addresses = match (self.addresses, &inside) {
+            (Some(addresses), _) => addresses,
+            // Where it would be reached if it listened there: it is known once it does.
+            (None, Some(options)) => vec![options.listen_client.to_string()],
+            (None, None) => return Err("missing field `addresses`, or `replica`".to_owned()),
+        };
         let mut settings = Settings::new(addresses);
         if let Some(deadline) = self.deadline_ms {
             settings.deadline = Duration::from_millis(deadline);
@@ -115,12 +124,13 @@ impl Keys {
         settings.account = self.account_file.as_deref().map(account).transpose()?;
         settings.tls = tls(self.tls_ca, self.tls_cert, self.tls_key)?;
         settings.check().map_err(|error| error.to_string())?;
-        Ok(settings)
+        Ok(Decider::Replicas(Box::new(settings), inside.map(Box::new)))
     }
 
     fn deployment(self) -> Result<Deployment, String> {
         let of_others = [
             ("addresses", self.addresses.is_some()),
+            ("replica", self.replica.is_some()),
             ("patience_ms", self.patience_ms.is_some()),
             ("account_file", self.account_file.is_some()),
             ("tls_ca", self.tls_ca.is_some()),
@@ -223,7 +233,8 @@ mod tests {
     #[test]
     fn addresses_are_enough_and_everything_else_may_be_said() {
         let settings = |configuration: &Configuration| match &configuration.decider {
-            Decider::Replicas(settings) => Settings::clone(settings),
+            Decider::Replicas(settings, None) => Settings::clone(settings),
+            Decider::Replicas(_, Some(_)) => panic!("no replica is inside"),
             Decider::Deployment(_) => panic!("it is of replicas"),
         };
         let plain = Configuration::parse(ADDRESSES).unwrap();
@@ -279,6 +290,7 @@ mod tests {
             ("window_kib = 0", "window_kib"),
             ("window_kib = 99999999", "window_kib"),
             ("tls_cert = \"a\"", "tls_ca"),
+            ("replica = \"/nowhere/at/all\"", "/nowhere/at/all"),
             ("tls_ca = \"a\"\ntls_key = \"b\"", "tls_ca"),
             ("account_file = \"/nowhere/at/all\"", "/nowhere/at/all"),
         ] {

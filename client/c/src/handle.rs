@@ -99,6 +99,7 @@ impl Handle {
     /// Submits a value; `done` is called by [`Self::poll`].
     pub fn submit(&self, value: Vec<u8>, done: Submitted) -> Result<(), Failure> {
         self.check_length(value.len())?;
+        self.backend.must_live()?;
         let bytes = value.len();
         self.reserve(bytes)?;
         let (completed, bell) = (self.completed.clone(), Arc::clone(&self.bell));
@@ -139,6 +140,7 @@ impl Handle {
     /// Submits a value and waits.
     pub fn submit_wait(&self, value: &[u8]) -> Result<Instance, Failure> {
         self.check_length(value.len())?;
+        self.backend.must_live()?;
         self.unless_closed(self.backend.submit(value))
     }
 
@@ -166,6 +168,7 @@ impl Handle {
         from: Instance,
         delivered: Delivered,
     ) -> Result<(), Failure> {
+        self.backend.must_live()?;
         let deliveries = self.unless_closed(self.backend.deliver(learner, from))?;
         *locked(&self.next_delivering) = Some(Delivering {
             deliveries,
@@ -184,16 +187,19 @@ impl Handle {
 
     /// What is known of an instance.
     pub fn recover(&self, instance: Instance) -> Result<Recovered, Failure> {
+        self.backend.must_live()?;
         self.unless_closed(self.backend.recover(instance))
     }
 
     /// A learner's checkpoint; what is trimmed then.
     pub fn checkpoint(&self, learner: Learner, upto: Instance) -> Result<Instance, Failure> {
+        self.backend.must_live()?;
         self.unless_closed(self.backend.checkpoint(learner, upto))
     }
 
     /// Nobody is given what stands up to there any more; what is trimmed then.
     pub fn declare_lost(&self, upto: Instance) -> Result<Instance, Failure> {
+        self.backend.must_live()?;
         self.unless_closed(self.backend.declare_lost(upto))
     }
 
@@ -232,6 +238,7 @@ impl Handle {
             if called > 0 {
                 return Ok(called);
             }
+            self.backend.must_live()?;
             let left = until.map(|it| it.saturating_duration_since(Instant::now()));
             if at_most.is_some() && left.is_none_or(|it| it.is_zero()) {
                 return Ok(0);

@@ -11,6 +11,7 @@ mod error;
 mod evpaxos;
 mod ffi;
 mod handle;
+mod replica;
 mod table;
 
 pub use error::Code;

@@ -101,7 +101,7 @@ pub use self::counters::declared_counters;
 pub use groups::SECOND_GROUP;
 pub use member_mark::{holder_of_restored, mark_as_restored};
 pub use random::{random_lineage, random_number};
-pub use start::{HTTP_ADDRESS_FILE, run, run_application, run_program};
+pub use start::{HTTP_ADDRESS_FILE, run, run_application, run_program, run_values_within};
 pub use whole_files::sync_folder;
 
 /// What [`run`] replicates.

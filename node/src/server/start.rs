@@ -134,6 +134,29 @@ fn protocols<S: Service>() -> impl Iterator<Item = Protocol> {
     S::PROTOCOLS.iter().copied().chain([Protocol::Native])
 }
 
+/// A replica of values for learners inside another program, on the thread that calls this: it leaves alone
+/// what is the whole process's, which are signals, priority, capabilities, limits and where the log goes, and
+/// serves until `stop` is set. `started` hears where clients of the native protocol connect, once they can.
+pub fn run_values_within(
+    options: &ServerOptions,
+    admin: &dyn AdminService,
+    stop: &Arc<AtomicBool>,
+    started: impl FnOnce(SocketAddr),
+) -> anyhow::Result<()> {
+    ensure!(
+        options.values.is_some(),
+        "option learners: it is not given; allowed here: those that values are kept for, such as 1,2"
+    );
+    let options = named(options, VALUES)?;
+    let options = descriptors::fit_within(&options, DESCRIPTORS_MAX + admin.descriptors_max())?;
+    let around = Around {
+        stop: Arc::clone(stop),
+        reload: Arc::default(),
+        service_manager: ServiceManager::at(None),
+    };
+    serve_until_stopped::<Delivering>(&options, admin, around, started)
+}
+
 fn serve<S: Service>(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
@@ -145,6 +168,32 @@ fn serve<S: Service>(options: &ServerOptions, admin: &dyn AdminService) -> anyho
     priority::raise(options.raise_priority);
     privileges::give_up(options)?; // before there is another thread, which would keep them
     logging::start_writing()?;
+    let around = Around {
+        stop,
+        reload,
+        service_manager: ServiceManager::of_this_process(),
+    };
+    serve_until_stopped::<S>(options, admin, around, |_| ())
+}
+
+/// Who tells a server to end or to read its files again, and whom it tells how far it is.
+struct Around {
+    stop: Arc<AtomicBool>,
+    reload: Arc<AtomicBool>,
+    service_manager: ServiceManager,
+}
+
+fn serve_until_stopped<S: Service>(
+    options: &ServerOptions,
+    admin: &dyn AdminService,
+    around: Around,
+    started: impl FnOnce(SocketAddr),
+) -> anyhow::Result<()> {
+    let Around {
+        stop,
+        reload,
+        mut service_manager,
+    } = around;
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
     let groups = groups_of(options);
@@ -152,7 +201,6 @@ fn serve<S: Service>(options: &ServerOptions, admin: &dyn AdminService) -> anyho
     let disks = disks.collect::<anyhow::Result<Vec<_>>>()?;
     // Whatever may be refused is refused before the folder is claimed for this cluster and replica.
     let tls = check::<S>(options)?;
-    let mut service_manager = ServiceManager::of_this_process();
     let mut how_far = HowFar::default();
     let mut is_at = |far| how_far.starts(clock::now(), far, &mut service_manager);
     let memories = open_all(options, disks, &waker, &mut is_at)?;
@@ -166,6 +214,12 @@ fn serve<S: Service>(options: &ServerOptions, admin: &dyn AdminService) -> anyho
         )
     })?;
     let addresses = Addresses::of(options, &peers, &clients, http_listener.local_addr()?)?;
+    let is_native = |it: &&Listener| it.protocol == Protocol::Native && it.group == 0;
+    let native = clients
+        .iter()
+        .find(is_native)
+        .context("native clients have a port")?;
+    let native = native.socket.local_addr()?;
     let admin_tls = tls.clients.as_ref().map(AdminTls::new);
     let (requests_in, requests) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
     let handle = AdminHandle::new(requests_in, Arc::clone(&waker));
@@ -201,6 +255,7 @@ fn serve<S: Service>(options: &ServerOptions, admin: &dyn AdminService) -> anyho
         client_tls = options.client_tls.is_some(),
         "replica started"
     );
+    started(native);
     let result = server.run();
     fs::remove_file(options.dir.join(HTTP_ADDRESS_FILE)).ok(); // stale addresses only mislead
     result.inspect(|()| tracing::info!("stopped"))
