@@ -2,6 +2,7 @@
 //! real cluster whose replicas are killed.
 
 use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +12,7 @@ use quorumwire_cluster_tests::c_programs::{
 };
 use quorumwire_cluster_tests::cluster::run_started;
 use quorumwire_cluster_tests::deployment::Deployment;
+use quorumwire_cluster_tests::leveldb::free_address;
 use quorumwire_cluster_tests::value_programs::{
     DEADLINE, judge, kill_replicas, kill_switches, with_learners,
 };
@@ -141,4 +143,162 @@ fn the_same_programs_submit_and_learn_while_switches_are_killed() -> Result<()> 
     let both = [lines(&said[0])?, lines(&said[1])?];
     ensure!(both[0] == both[1], "the learners differ");
     judge(&lines(&results)?, VALUES, &both[0])
+}
+
+/// A program that is replica and learner of this number, of three.
+struct Inside {
+    configuration: String,
+    said: PathBuf,
+    address: String,
+}
+
+impl Inside {
+    fn all(folder: &Path, more: &str) -> Result<Vec<Self>> {
+        let peers: Vec<String> = (0..3).map(|_| free_address()).collect::<Result<_>>()?;
+        let named = peers.iter().enumerate();
+        let members: Vec<String> = named.map(|(id, peer)| format!("{id}={peer}")).collect();
+        let each = peers.iter().enumerate().map(|(id, peer)| {
+            let address = free_address()?;
+            let file = |name: &str| folder.join(format!("{name}-{id}")).display().to_string();
+            let (options, configuration) = (file("server.toml"), file("client.toml"));
+            let text = format!(
+                "id = {id}\nmembers = {:?}\ndir = {:?}\nlearners = \"1,2,3,9\"\nlisten_peer = {peer:?}\n\
+                 listen_client = {address:?}\nlisten_http = \"127.0.0.1:0\"\n{more}",
+                members.join(","),
+                file("data"),
+            );
+            fs::write(&options, text)?;
+            let text = format!("replica = {options:?}\ndeadline_ms = 30000\npatience_ms = 500\n");
+            fs::write(&configuration, text)?;
+            let said = folder.join(format!("said-{id}"));
+            Ok(Self {
+                configuration,
+                said,
+                address,
+            })
+        });
+        each.collect()
+    }
+
+    /// Whether the program has delivered this value since it was started.
+    fn has(&self, value: &str) -> Result<bool> {
+        Ok(lines(&self.said)?.iter().any(|it| it == value))
+    }
+}
+
+#[test]
+fn programs_in_c_are_the_replicas_themselves() -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let folder = scratch.path();
+    let prefix = folder.join("prefix");
+    install(&prefix)?;
+    let cc = ["cc", "-std=c99"];
+    let learner = compile(&prefix, &cc, "docs/examples/c/learner.c", "learner")?;
+    let source = "tests/cluster/tests/c_library/submitter.cpp";
+    let submitter = compile(&prefix, &["c++", "-std=c++11"], source, "submitter")?;
+    let all = Inside::all(folder, "")?;
+    let learns = |id: usize| {
+        let number = (id + 1).to_string();
+        let arguments = [&all[id].configuration, "learn", &number, "1000000"];
+        start(&learner, &arguments, &all[id].said)
+    };
+    let mut programs = (0..3).map(learns).collect::<Result<Vec<_>>>()?;
+    // One that has no replica, to submit and to look.
+    let addresses: Vec<&str> = all.iter().map(|it| it.address.as_str()).collect();
+    let outside = folder.join("outside.toml").display().to_string();
+    let text = format!("addresses = {addresses:?}\ndeadline_ms = 30000\npatience_ms = 500\n");
+    fs::write(&outside, text)?;
+    let results = folder.join("results");
+    let arguments = [&outside, &VALUES.to_string(), "1"];
+    let mut submits = start(&submitter, &arguments, &results)?;
+    let mut killed = 0;
+    let code = loop {
+        let before = lines(&results)?.len();
+        let mut code = None;
+        wait_within("more values", DEADLINE, || {
+            code = submits.0.try_wait()?;
+            Ok(code.is_some() || lines(&results)?.len() > before + VALUES / 8)
+        })?;
+        if let Some(code) = code {
+            break code;
+        }
+        let id = killed % 3;
+        programs[id] = {
+            programs[id].0.kill()?;
+            programs[id].0.wait()?;
+            learns(id)?
+        };
+        killed += 1;
+    };
+    ensure!(
+        code.success() && killed >= 3,
+        "{code}, {killed} killed: {:?}",
+        lines(&results)?.last()
+    );
+    succeed(Command::new(&learner).args([&outside[..], "submit", END]))?;
+    wait_within("all programs to have the last value", DEADLINE, || {
+        Ok(all
+            .iter()
+            .map(|it| it.has(END))
+            .collect::<Result<Vec<_>>>()?
+            .iter()
+            .all(|it| *it))
+    })?;
+    // Nobody has checkpointed for the last learner: it is given all.
+    let seen = folder.join("seen");
+    let _looks = start(&learner, &[&outside, "learn", "9", "1000000"], &seen)?;
+    wait_within("all values", DEADLINE, || {
+        Ok(lines(&seen)?.last().is_some_and(|it| it == END))
+    })?;
+    judge(&lines(&results)?, VALUES, &lines(&seen)?)
+}
+
+#[test]
+fn a_replica_inside_that_cannot_start_is_an_error_that_says_why() -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let folder = scratch.path();
+    let prefix = folder.join("prefix");
+    install(&prefix)?;
+    let learner = compile(
+        &prefix,
+        &["cc", "-std=c99"],
+        "docs/examples/c/learner.c",
+        "learner",
+    )?;
+    let said = |all: &[Inside]| -> Result<String> {
+        let mut program = Command::new(&learner);
+        let done = program
+            .args([&all[0].configuration, "submit", "x"])
+            .output()?;
+        ensure!(!done.status.success(), "{done:?}");
+        Ok(String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    let wrong = said(&Inside::all(folder, "durability = \"some\"\n")?)?;
+    ensure!(
+        wrong.contains("durability") && wrong.contains("sync, memory"),
+        "{wrong}"
+    );
+    let all = Inside::all(folder, "")?;
+    let configuration = all[0].configuration.replace("client.toml", "server.toml");
+    let text = fs::read_to_string(&configuration)?;
+    fs::write(&configuration, text.replace("learners = \"1,2,3,9\"\n", ""))?;
+    let without = said(&all)?;
+    ensure!(without.contains("option learners"), "{without}");
+    fs::write(&configuration, &text)?;
+    let _runs = start(
+        &learner,
+        &[&all[0].configuration, "learn", "1", "1"],
+        &all[0].said,
+    )?;
+    wait_within("a replica that runs", DEADLINE, || {
+        Ok(lines(&all[0].said)?
+            .iter()
+            .any(|it| it.contains("replica started")))
+    })?;
+    let twice = said(&all)?;
+    ensure!(
+        twice.contains("data folder") && twice.contains("another process"),
+        "{twice}"
+    );
+    Ok(())
 }
