@@ -5,9 +5,9 @@ mod ffi;
 use ffi::{BATCH_MAX, IncomingDatagram, OutgoingDatagram};
 use quorumwire_fastpath::Outbox;
 use quorumwire_interfaces::counters;
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Longest datagram taken in. Ours are at most 1,448 bytes, those of foreign clients hardly more.
@@ -115,7 +115,10 @@ pub struct Datagrams {
 impl Datagrams {
     /// Listens. An error is what the system says.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = UdpSocket::bind(address)?;
+        Self::of(UdpSocket::bind(address)?)
+    }
+
+    fn of(socket: UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let options = SockRef::from(&socket);
         // Less than asked for costs datagrams that are sent again, nothing else.
@@ -129,6 +132,21 @@ impl Datagrams {
             bytes: Vec::new(),
             waiting: Vec::new(),
         })
+    }
+
+    /// Listens where many do: at a multicast address, at the interface that has this address. Others on this
+    /// machine may, too.
+    pub fn bind_group(group: SocketAddrV4, own: Ipv4Addr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&SocketAddr::from(group).into())?;
+        socket.join_multicast_v4(group.ip(), &own)?;
+        Self::of(socket.into())
+    }
+
+    /// What goes to multicast addresses leaves by the interface that has this address.
+    pub fn send_to_groups_by(&self, own: Ipv4Addr) -> io::Result<()> {
+        SockRef::from(&self.socket).set_multicast_if_v4(&own)
     }
 
     /// Answers memcached clients from this socket, which does not block.

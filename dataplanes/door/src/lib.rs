@@ -11,7 +11,7 @@ use quorumwire_interfaces::{Counter, DataPlane, Endpoint, GroupId};
 use rustix::thread::CapabilitySet;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -141,9 +141,18 @@ pub struct BoxKind {
     pub help: &'static str,
     /// Which of the kind's options they have.
     pub options: &'static [BoxOption],
-    /// One that is off and without keys, with so many instances, a power of two. What it leaves to software
-    /// comes to a socket that listens where it does.
-    pub open: fn(&KindOptions<'_>, u32) -> Result<OpenBox, NotOpened>,
+    /// One that is off and without keys. What it leaves to software comes to a socket that listens where it
+    /// does.
+    pub open: fn(&KindOptions<'_>, BoxSetup) -> Result<OpenBox, NotOpened>,
+}
+
+/// What a box is opened for.
+#[derive(Clone, Copy, Debug)]
+pub struct BoxSetup {
+    /// Instances, a power of two.
+    pub window: u32,
+    /// A multicast address at which it takes proposals, too. Its user is a member of that group.
+    pub hears: Option<Ipv4Addr>,
 }
 
 /// An option of a kind of plane, as boxes have it.

@@ -9,9 +9,9 @@ use crate::refused::{Blames, Refused, capabilities_needed};
 use crate::{COUNTERS, KernelBox, XdpPlane, take_complaints};
 use quorumwire_fastpath::{Options, endpoint_at, window_max};
 use quorumwire_plane_door::{
-    BoxKind, BoxOption, Demand, KindOptions, NotAllowed, NotOpened, OpenBox, OpenPlane, OpenPlanes,
-    OptionKind, OtherEnd, PlaneKind, PlaneOption, PlaneSetup, Remains, Unset, Values, address_at,
-    noted_nowhere,
+    BoxKind, BoxOption, BoxSetup, Demand, KindOptions, NotAllowed, NotOpened, OpenBox, OpenPlane,
+    OpenPlanes, OptionKind, OtherEnd, PlaneKind, PlaneOption, PlaneSetup, Remains, Unset, Values,
+    address_at, noted_nowhere,
 };
 use std::net::UdpSocket;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -224,13 +224,16 @@ fn open(kind_options: &KindOptions<'_>, setup: PlaneSetup) -> Result<OpenPlanes,
     })
 }
 
-fn open_box(kind_options: &KindOptions<'_>, window: u32) -> Result<OpenBox, NotOpened> {
+fn open_box(kind_options: &KindOptions<'_>, setup: BoxSetup) -> Result<OpenBox, NotOpened> {
     let interface = kind_options.values.text(INTERFACE);
-    let how = attachment(kind_options.values);
+    let how = Attachment {
+        multicast: setup.hears,
+        ..attachment(kind_options.values)
+    };
     // An earlier process's program, for as long as the kernel takes to close it, says nothing that does harm:
     // it is like packets that come late.
     let note = noted_nowhere();
-    let opened = KernelBox::attach(kind_options.listen, interface, window, how, &*note);
+    let opened = KernelBox::attach(kind_options.listen, interface, setup.window, how, &*note);
     let store = opened.map_err(|refused| NotOpened {
         option: blamed(kind_options, refused.blames),
         text: refused.text,

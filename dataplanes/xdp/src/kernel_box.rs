@@ -8,8 +8,8 @@ use crate::orders::{Fence, give, read_whole};
 use crate::refused::{Blames, Refused};
 use crate::shared::{
     BOX_CONTROL_VALUE_AT, BOX_DESTINATIONS_AT, BOX_REGISTERS_AT, BOX_VERSION_AT, BoxControlHead,
-    BoxOrder, COUNT_DROPPED_BUSY, COUNT_LOST_NO_NEIGHBOUR, COUNT_LOST_NO_SPACE, COUNT_LOST_UNSENT,
-    INSTANCE_BYTES, INSTANCE_SLOT_AT, PEERS_STRIDE,
+    BoxOrder, COUNT_DROPPED_BUSY, COUNT_DROPPED_NOT_FOR_GROUP, COUNT_LOST_NO_NEIGHBOUR,
+    COUNT_LOST_NO_SPACE, COUNT_LOST_UNSENT, INSTANCE_BYTES, INSTANCE_SLOT_AT, PEERS_STRIDE,
 };
 use crate::slot::Slot;
 use quorumwire_fastpath::{PaxosStepped, PaxosStore, Surroundings};
@@ -58,7 +58,8 @@ pub struct KernelBox {
 /// What was lost is said in so many looks at most once.
 const LOOKS_BETWEEN: u32 = 30;
 /// What the program counts of packets that do not leave, or are not taken though nothing is wrong with them.
-const LOST: [&str; 4] = [
+const LOST: [&str; 5] = [
+    COUNT_DROPPED_NOT_FOR_GROUP,
     COUNT_LOST_NO_NEIGHBOUR,
     COUNT_LOST_NO_SPACE,
     COUNT_LOST_UNSENT,

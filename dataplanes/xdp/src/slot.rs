@@ -22,7 +22,7 @@ use quorumwire_fastpath::{Keys, RECENT_PLACES};
 use quorumwire_interfaces::PlaneKeys;
 use quorumwire_wire::packet::PacketReason;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -290,7 +290,10 @@ impl Slot {
         let found = self.peers.lookup(&place, MapFlags::ANY);
         let known = found.map_err(refused())?.unwrap_or_default();
         let known = value_of::<Endpoint>(&known).unwrap_or_default();
-        let mac = self.neighbours.mac_of(address.ip());
+        let mac = match address.ip() {
+            IpAddr::V4(group) if group.is_multicast() => Some(mac_of_group(group)),
+            ip => self.neighbours.mac_of(ip),
+        };
         let mut endpoint = Endpoint::new(address, mac.unwrap_or_default());
         if mac.is_none() && known.socket_address() == address {
             endpoint.mac = known.mac;
@@ -302,7 +305,7 @@ impl Slot {
 
     /// Has the system find out where these are, as it does for what it sends itself.
     pub fn seek(&self, addresses: &[SocketAddr]) {
-        for address in addresses {
+        for address in addresses.iter().filter(|it| !it.ip().is_multicast()) {
             self.neighbours.seek(address.ip());
         }
     }
@@ -357,4 +360,9 @@ impl Drop for Slot {
         let is_clean = is_shared && self.empty().is_ok();
         self.programs.slots.give_back(self.number, is_clean);
     }
+}
+/// The Ethernet address of a multicast group (RFC 1112, section 6.4).
+fn mac_of_group(group: Ipv4Addr) -> [u8; 6] {
+    let [_, high, middle, low] = group.octets();
+    [0x01, 0x00, 0x5e, high & 0x7f, middle, low]
 }

@@ -24,7 +24,10 @@ impl CoordinatorHost {
     /// To whom a coordinator's box sends.
     #[must_use]
     pub fn destinations(addresses: &Addresses) -> Vec<SocketAddr> {
-        addresses.acceptors.clone()
+        match addresses.all_acceptors {
+            Some(all) => vec![all],
+            None => addresses.acceptors.clone(),
+        }
     }
 
     /// Its box.

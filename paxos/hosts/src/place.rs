@@ -17,6 +17,9 @@ pub struct Addresses {
     pub acceptors: Vec<SocketAddr>,
     /// Learners.
     pub learners: Vec<SocketAddr>,
+    /// Where all acceptors hear, too, if the network copies what goes there: a multicast address. Only what
+    /// coordinators' boxes propose goes there.
+    pub all_acceptors: Option<SocketAddr>,
 }
 
 /// A packet that the box has left to software.
@@ -176,6 +179,7 @@ impl Place {
             coordinators,
             acceptors,
             learners,
+            all_acceptors: _,
         } = &*self.addresses;
         let one = |of: &'_ [SocketAddr], number: u8| of.get(usize::from(number)).copied();
         let single;

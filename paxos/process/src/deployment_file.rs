@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,9 @@ const SILENCE_MS_RANGE: std::ops::RangeInclusive<u64> = 10..=60_000;
 const HEARTBEATS_IN_SILENCE: u32 = 8;
 const HEARTBEAT_MAX: Duration = Duration::from_millis(10);
 
+/// The lowest multicast address that anybody may use.
+const MULTICAST_LOWEST: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 0);
+
 /// What stands in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -38,6 +41,7 @@ struct Text {
     acceptors: Vec<SocketAddr>,
     learners: Vec<SocketAddr>,
     key_file: PathBuf,
+    multicast: Option<Ipv4Addr>,
     window: Option<u32>,
     silence_ms: Option<u64>,
 }
@@ -139,12 +143,14 @@ impl DeploymentFile {
             ));
         }
         let copies = count("learners", &text.learners)?;
+        let all_acceptors = text.multicast.map(|group| at_group(group, &text.acceptors));
         let parts = DeploymentParts {
             name: text.name,
             addresses: Addresses {
                 coordinators: text.coordinators,
                 acceptors: text.acceptors,
                 learners: text.learners,
+                all_acceptors: all_acceptors.transpose()?,
             },
             copies,
             window: text.window.unwrap_or(WINDOW),
@@ -265,6 +271,25 @@ impl DeploymentFile {
             cluster: of(b"quorumwire packets 2 roles"),
             clients: of(b"quorumwire packets 2 proposers"),
         })
+    }
+}
+
+/// Where acceptors hear together, beside each at its own address.
+fn at_group(group: Ipv4Addr, acceptors: &[SocketAddr]) -> Result<SocketAddr, String> {
+    if !group.is_multicast() || group < MULTICAST_LOWEST {
+        return Err(format!(
+            "multicast is {group}; allowed: an IPv4 multicast address from {MULTICAST_LOWEST} on"
+        ));
+    }
+    let mut ports: Vec<u16> = acceptors.iter().map(SocketAddr::port).collect();
+    ports.dedup();
+    match ports[..] {
+        [port] if acceptors.iter().all(SocketAddr::is_ipv4) => {
+            Ok(SocketAddrV4::new(group, port).into())
+        }
+        _ => Err("multicast: the acceptors differ in their ports, or have no IPv4 addresses; allowed: IPv4 addresses \
+                  with one port"
+            .to_owned()),
     }
 }
 

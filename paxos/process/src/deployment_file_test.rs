@@ -59,6 +59,7 @@ fn a_deployment_without_a_file_is_checked_alike() {
             coordinators: all(100, 3).collect(),
             acceptors: all(200, 3).collect(),
             learners: all(300, 3).collect(),
+            all_acceptors: None,
         },
         copies,
         window: 16,
@@ -127,4 +128,21 @@ fn keys_are_of_the_deployment_and_of_a_purpose() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let error = file("orders").load_keys().unwrap_err().to_string();
     assert!(error.contains("allowed: 600 or less"), "{error}");
+}
+
+#[test]
+fn acceptors_hear_together_at_an_address_for_many() {
+    let with = |more: &str| parse(&format!("{GOOD}multicast = \"{more}\"\n"));
+    let all = with("239.1.2.3").unwrap().addresses.all_acceptors;
+    assert_eq!(all, Some(([239, 1, 2, 3], 7500).into()));
+    assert_eq!(parse(GOOD).unwrap().addresses.all_acceptors, None);
+    for wrong in ["10.0.0.1", "224.0.0.1", "ff02::1"] {
+        let error = with(wrong).unwrap_err();
+        assert!(error.contains("multicast"), "{error}");
+    }
+    for other in ["10.0.0.5:7501", "[fd00::5]:7500"] {
+        let text = GOOD.replace("10.0.0.5:7500", other);
+        let error = parse(&format!("{text}multicast = \"239.1.2.3\"\n")).unwrap_err();
+        assert!(error.contains("with one port"), "{error}");
+    }
 }

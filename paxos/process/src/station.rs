@@ -25,6 +25,8 @@ pub(crate) struct Votes {
 
 pub(crate) struct Station {
     pub(crate) wire: Datagrams,
+    /// Where all acceptors hear, too. Nothing is sent from it.
+    together: Option<Datagrams>,
     pub(crate) votes: Option<Votes>,
     pub(crate) reporter: Reporter,
     incoming: Incoming,
@@ -68,6 +70,7 @@ impl Station {
         let begun = Instant::now();
         Self {
             wire,
+            together: None,
             votes: log.map(|log| Votes { log, appended: 0 }),
             reporter: Reporter::default(),
             incoming: Incoming::default(),
@@ -77,6 +80,11 @@ impl Station {
             heard_at: begun,
             is_more: false,
         }
+    }
+
+    /// It hears at this socket, too.
+    pub(crate) fn hear_together(&mut self, socket: Datagrams) {
+        self.together = Some(socket);
     }
 
     /// The time.
@@ -110,7 +118,8 @@ impl Station {
         mut take: impl FnMut(Since, SocketAddr, &[u8], &mut Around<'_>),
     ) {
         let now = self.now();
-        let before = self.wire.counters().received;
+        let heard = |it: &Datagrams| it.counters().received;
+        let before = heard(&self.wire) + self.together.as_ref().map_or(0, heard);
         let (votes, reporter) = (&mut self.votes, &mut self.reporter);
         let mut take = |from, datagram: &[u8], wire: &mut Datagrams| {
             let mut around = Around {
@@ -121,7 +130,12 @@ impl Station {
             take(now, from, datagram, &mut around);
         };
         self.is_more = self.incoming.receive(&mut self.wire, BATCH_MAX, &mut take);
-        if self.wire.counters().received > before {
+        if let Some(together) = &mut self.together {
+            let wire = &mut self.wire;
+            let mut take = |from, datagram: &[u8], _: &mut Datagrams| take(from, datagram, wire);
+            self.is_more |= self.incoming.receive(together, BATCH_MAX, &mut take);
+        }
+        if heard(&self.wire) + self.together.as_ref().map_or(0, heard) > before {
             self.heard_at = Instant::now();
         }
     }
@@ -132,6 +146,43 @@ impl Station {
             return Ok(());
         }
         let left = self.next_tick.saturating_sub(self.now());
-        wait(&self.wire, bell, left)
+        wait(&self.wire, self.together.as_ref(), bell, left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    /// What goes to the address of all acceptors is taken in, and wakes who waits.
+    #[test]
+    fn what_goes_to_all_is_heard_beside_what_goes_to_one() {
+        let own = Ipv4Addr::LOCALHOST;
+        let wire = Datagrams::bind((own, 0).into()).expect("a port");
+        let at = wire.local_address().expect("bound");
+        let group = SocketAddrV4::new(Ipv4Addr::new(239, 77, 3, 4), at.port());
+        let mut sender = Datagrams::bind((own, 0).into()).expect("a port");
+        sender.send_to_groups_by(own).expect("loopback");
+        let mut station = Station::new(wire, None, Duration::ZERO);
+        station.next_tick = Duration::from_mins(5);
+        station.hear_together(Datagrams::bind_group(group, own).expect("loopback"));
+        for to in [group.into(), at] {
+            sender.send(to, b"proposal");
+            sender.flush();
+            station.wait(None).expect("it sleeps");
+            let mut heard = Vec::new();
+            station.receive(|_, _, datagram, around| {
+                heard.push(datagram.to_vec());
+                around.send(at, b"answer");
+            });
+            assert_eq!(heard, [b"proposal"], "at {to}");
+            // What is sent leaves by the socket that has its own address.
+            station.wire.flush();
+            station.wait(None).expect("it sleeps");
+            let mut from = Vec::new();
+            station.receive(|_, sender, _, _| from.push(sender));
+            assert_eq!(from, [at]);
+        }
     }
 }

@@ -8,14 +8,14 @@ use quorumwire_fastpath::{PaxosCounters, PaxosEngine, PaxosMemory, PaxosStore};
 use quorumwire_interfaces::PlaneError;
 use quorumwire_paxos::CoordinatorOptions;
 use quorumwire_paxos_hosts::{AcceptorHost, AcceptorOptions, CoordinatorHost, Place, Since};
-use quorumwire_plane_door::{Demand, KindOptions, NotOpened, PlaneKind, Values};
+use quorumwire_plane_door::{BoxSetup, Demand, KindOptions, NotOpened, PlaneKind, Values};
 use quorumwire_storage::{
     Disk, FolderDisk, MemoryDisk, VoteLog, VotesError, VotesFolder, VotesOwner,
 };
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::PaxosRole;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,12 +84,12 @@ impl BoxPlane {
     fn open(
         &self,
         listen: SocketAddr,
-        window: u32,
+        setup: BoxSetup,
         destinations: &[SocketAddr],
     ) -> Result<Box<dyn PaxosStore>, SwitchError> {
         let kind = self.kind;
         let Some(boxes) = &kind.boxes else {
-            return Ok(Box::new(PaxosMemory::new(window)));
+            return Ok(Box::new(PaxosMemory::new(setup.window)));
         };
         let kind_options = KindOptions {
             demand: Demand::Yes,
@@ -97,7 +97,7 @@ impl BoxPlane {
             listen_option: "listen",
             values: &self.values,
         };
-        let mut opened = (boxes.open)(&kind_options, window).map_err(SwitchError::Plane)?;
+        let mut opened = (boxes.open)(&kind_options, setup).map_err(SwitchError::Plane)?;
         let reached = opened.store.set_destinations(destinations);
         reached.map_err(|error| {
             let (option, text) = ("plane".to_owned(), error.to_string());
@@ -214,6 +214,18 @@ impl SwitchOptions {
         })
     }
 
+    /// Where an acceptor hears together with the others, and at which of its own addresses.
+    fn hears_together(&self, listen: SocketAddr) -> Option<(SocketAddrV4, Ipv4Addr)> {
+        match (
+            self.role,
+            self.deployment.addresses.all_acceptors,
+            listen.ip(),
+        ) {
+            (Role::Acceptor, Some(SocketAddr::V4(group)), IpAddr::V4(own)) => Some((group, own)),
+            (Role::Acceptor | Role::Coordinator, ..) => None,
+        }
+    }
+
     fn dir(&self) -> Result<&PathBuf, SwitchError> {
         self.dir.as_ref().ok_or(SwitchError::Option {
             option: "dir",
@@ -285,7 +297,12 @@ pub fn run(
     let own = options.own_address()?;
     // Before a life is begun in vain.
     let listen = options.listen.unwrap_or(own);
-    let wire = Datagrams::bind(listen).map_err(|error| SwitchError::Listen(listen, error))?;
+    let failed = |error| SwitchError::Listen(listen, error);
+    let wire = Datagrams::bind(listen).map_err(failed)?;
+    if let (Some(_), IpAddr::V4(own)) = (options.deployment.addresses.all_acceptors, listen.ip()) {
+        wire.send_to_groups_by(own).map_err(failed)?;
+    }
+    let together = options.hears_together(listen);
     let place = match &options.plane {
         Some(plane) => {
             let addresses = &options.deployment.addresses;
@@ -293,8 +310,11 @@ pub fn run(
                 Role::Coordinator => CoordinatorHost::destinations(addresses),
                 Role::Acceptor => AcceptorHost::destinations(addresses),
             };
-            let window = options.deployment.deployment.window;
-            let store = plane.open(listen, window, &destinations)?;
+            let setup = BoxSetup {
+                window: options.deployment.deployment.window,
+                hears: together.map(|(group, _)| *group.ip()),
+            };
+            let store = plane.open(listen, setup, &destinations)?;
             options.deployment.place_within(own, store)?
         }
         None => options.deployment.place(own)?,
@@ -316,9 +336,14 @@ pub fn run(
         address = %own,
         "the switch runs"
     );
+    let mut station = Station::new(wire, log, options.busy_poll);
+    if let Some((group, own)) = together {
+        let socket = Datagrams::bind_group(group, own);
+        station.hear_together(socket.map_err(|error| SwitchError::Listen(group.into(), error))?);
+    }
     let mut process = Process {
         host,
-        station: Station::new(wire, log, options.busy_poll),
+        station,
         dir: options.dir.clone().unwrap_or_default(),
         next_status: Duration::ZERO,
         next_look: Duration::ZERO,

@@ -4,14 +4,18 @@ use quorumwire_paxos_process::{
     DeploymentFile, Durability, Lives, Member, MemberError, MemberOptions, Recovered, Role,
     STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, WINDOW_BYTES, make_folder, run,
 };
-use std::net::UdpSocket;
+use quorumwire_wire::packet::{Header, Kind};
+use socket2::{Domain, Socket, Type};
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_secs(30);
+const PORT: u16 = 7500;
 
 struct Switch {
     options: SwitchOptions,
@@ -76,12 +80,15 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// A host each, on loopback, that no other deployment of this process or of one beside it has.
 fn addresses(count: usize) -> Vec<String> {
-    let sockets: Vec<_> = (0..count)
-        .map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port"))
-        .collect();
-    let address = |it: &UdpSocket| it.local_addr().expect("bound").to_string();
-    sockets.iter().map(address).collect()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (net, deployment) = (
+        std::process::id() % 200,
+        NEXT.fetch_add(1, Ordering::Relaxed),
+    );
+    let address = |host| format!("127.{}.{deployment}.{host}:{PORT}", 20 + net);
+    (1..=count).map(address).collect()
 }
 
 impl World {
@@ -211,6 +218,41 @@ fn values_come_to_all_learners_in_one_order() {
     assert!(taken.is_sorted_by_key(|(instance, _)| *instance));
     let long = one.submit(&vec![0; 64 << 20]).unwrap_err();
     assert!(matches!(long, MemberError::TooLong { .. }), "{long}");
+}
+
+/// Proposals leave once for all acceptors, where the deployment has an address for that.
+#[test]
+fn proposals_go_to_all_acceptors_at_once() {
+    let group = Ipv4Addr::new(239, 77, 9, 1);
+    let world = World::begin(
+        3,
+        1,
+        Durability::Memory,
+        &format!("multicast = \"{group}\""),
+    );
+    let heard = Socket::new(Domain::IPV4, Type::DGRAM, None).expect("a socket");
+    heard.set_reuse_address(true).expect("refused by none");
+    let at = SocketAddrV4::new(group, PORT);
+    heard.bind(&at.into()).expect("others are there, too");
+    let own = Ipv4Addr::LOCALHOST;
+    heard.join_multicast_v4(&group, &own).expect("loopback");
+    let heard: UdpSocket = heard.into();
+    let patience = Some(DEADLINE);
+    heard.set_read_timeout(patience).expect("a time");
+    let member = world.member(0);
+    let mut instances = Vec::new();
+    for value in 0..20 {
+        instances.push(member.submit(&number(value)).expect("decided"));
+    }
+    let mut bytes = [0; 2048];
+    let mut proposed = BTreeSet::new();
+    while !instances.iter().all(|it| proposed.contains(it)) {
+        let (length, _) = heard.recv_from(&mut bytes).expect("proposals");
+        let header = bytes[..length].first_chunk().map(Header::decode);
+        let header = header.expect("a packet");
+        assert_eq!(header.kind, Kind::P2a as u8, "nothing else goes there");
+        proposed.insert(header.index);
+    }
 }
 
 #[test]

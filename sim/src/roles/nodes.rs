@@ -85,6 +85,7 @@ fn addresses(deployment: &Deployment) -> Arc<Addresses> {
         coordinators: all(deployment.coordinators, Node::Coordinator),
         acceptors: all(deployment.acceptors, Node::Acceptor),
         learners: all(deployment.learners, Node::Learner),
+        all_acceptors: None,
     })
 }
 

@@ -79,6 +79,7 @@ pub fn addresses(acceptors: &[SocketAddr]) -> Addresses {
         coordinators: all(COORDINATOR_PORTS),
         acceptors: acceptors.to_vec(),
         learners: all(LEARNER_PORTS),
+        all_acceptors: None,
     }
 }
 

@@ -2,7 +2,7 @@
 //! must know, send and leave to their hosts the same. Needs root.
 use crate::loaded::Loaded;
 use crate::twin::frame_of;
-use crate::veth::{Namespaces, PORT, Way, port, send_once, socket};
+use crate::veth::{Namespaces, PORT, Way, plane_ip, port, send_once, socket, test_ip};
 use crate::{Clones, Driver, Generic, How};
 use quorumwire_conformance_tests::cluster::GROUP;
 use quorumwire_conformance_tests::faults::Dice;
@@ -15,8 +15,9 @@ use quorumwire_wire::packet::{
     FLAG_BLIND, FLAG_FRAGMENT, HEADER_BYTES, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, PacketReason,
     PaxosRegisters, PaxosRole, SENDER_CLIENT, VERSION,
 };
+use rustix::net::sockopt::set_ip_multicast_if;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -575,6 +576,97 @@ fn destinations_that_cannot_be_are_refused() {
         let fault = format!("{:?}", twin.kernel.fault());
         assert!(fault.contains(part), "{fault}");
     }
+}
+
+/// Proposals are heard at the address of all acceptors, and nothing else is; a coordinator's leave once.
+#[test]
+pub fn proposals_go_by_a_multicast_address() {
+    let all = Ipv4Addr::new(239, 77, 0, 1);
+    let how = Attachment {
+        multicast: Some(all),
+        ..Driver::ATTACHMENT
+    };
+    let mut twin = Twin::new(Way::V4, how);
+    let together = socket(all);
+    let joined = together.join_multicast_v4(&all, &plane_ip(0));
+    joined.expect("the plane's device");
+    set_ip_multicast_if(&twin.hosts[0].1, &test_ip(0, 0)).expect("a device of the test");
+    let registers = acceptor(&mut Dice::new(), false);
+    let instance = registers.trimmed.max(registers.bound) + 1;
+    twin.switch_on(&registers, 1);
+    let packet = |kind: Kind, index| {
+        let of_client = u8::try_from(SENDER_CLIENT).expect("a byte");
+        let sender = if kind == Kind::Submit { of_client } else { 0 };
+        let header = Header {
+            magic: MAGIC,
+            version: VERSION,
+            kind: kind as u8,
+            sender,
+            group: GROUP.0,
+            term: 2 * 256,
+            index,
+            commit_index: CONFIGURATION,
+            session: 1,
+            payload_crc32c: checked(b""),
+            ..Header::default()
+        };
+        let mut datagram = header.encode().to_vec();
+        let key = if kind == Kind::Submit {
+            CLIENTS_KEY
+        } else {
+            CLUSTER_KEY
+        };
+        sign(&mut datagram, key);
+        datagram
+    };
+    // A value first, so that the vote behind it shows that it was dropped: else it would be the host's.
+    let stray = packet(Kind::Submit, 0);
+    send_once(&twin.hosts[0].1, &stray, (all, PORT).into());
+    send_once(
+        &twin.hosts[0].1,
+        &packet(Kind::P2a, instance),
+        (all, PORT).into(),
+    );
+    let begun = Instant::now();
+    let mut bytes = [0; 2048];
+    let vote = loop {
+        if let Ok((length, from)) = twin.hosts[0].1.recv_from(&mut bytes) {
+            assert_eq!(from, twin.own);
+            break bytes[..length]
+                .first_chunk()
+                .map(Header::decode)
+                .expect("a packet");
+        }
+        assert!(begun.elapsed() < DONE_WITHIN, "nothing came");
+        thread::yield_now();
+    };
+    assert_eq!((vote.kind, vote.index), (Kind::P2b as u8, instance));
+    assert!(together.recv_from(&mut bytes).is_err(), "the host's");
+    // A coordinator.
+    twin.namespaces.enter_test();
+    let hears = socket(all);
+    let joined = hears.join_multicast_v4(&all, &test_ip(0, 0));
+    joined.expect("a device of the test");
+    twin.namespaces.enter_plane(0);
+    twin.kernel.switch_off();
+    twin.kernel.set_destinations(vec![(all, PORT).into()]);
+    let registers = coordinator(&mut Dice::new());
+    twin.kernel.switch_on(&registers).expect("sound registers");
+    send_once(&twin.hosts[0].1, &stray, twin.own);
+    let proposal = loop {
+        if let Ok((length, _)) = hears.recv_from(&mut bytes) {
+            break bytes[..length]
+                .first_chunk()
+                .map(Header::decode)
+                .expect("a packet");
+        }
+        assert!(begun.elapsed() < DONE_WITHIN, "nothing came");
+        thread::yield_now();
+    };
+    assert_eq!(
+        (proposal.kind, proposal.index),
+        (Kind::P2a as u8, registers.next_instance)
+    );
 }
 
 /// Rounds in which two processors have an acceptor vote for one instance, at once.
