@@ -12,7 +12,9 @@ use quorumwire_cluster_tests::c_programs::{
 };
 use quorumwire_cluster_tests::cluster::run_started;
 use quorumwire_cluster_tests::deployment::Deployment;
+use quorumwire_cluster_tests::disk::Scratch;
 use quorumwire_cluster_tests::leveldb::free_address;
+use quorumwire_cluster_tests::network::NAME_PREFIX;
 use quorumwire_cluster_tests::value_programs::{
     DEADLINE, judge, kill_replicas, kill_switches, with_learners,
 };
@@ -145,6 +147,10 @@ fn the_same_programs_submit_and_learn_while_switches_are_killed() -> Result<()> 
     judge(&lines(&results)?, VALUES, &both[0])
 }
 
+fn scratch(name: &str) -> Result<Scratch> {
+    Scratch::new(&format!("{NAME_PREFIX}-{}-{name}", std::process::id()))
+}
+
 /// A program that is replica and learner of this number, of three.
 struct Inside {
     configuration: String,
@@ -188,7 +194,7 @@ impl Inside {
 
 #[test]
 fn programs_in_c_are_the_replicas_themselves() -> Result<()> {
-    let scratch = tempfile::tempdir()?;
+    let scratch = scratch("c-inside")?;
     let folder = scratch.path();
     let prefix = folder.join("prefix");
     install(&prefix)?;
@@ -255,7 +261,7 @@ fn programs_in_c_are_the_replicas_themselves() -> Result<()> {
 
 #[test]
 fn a_replica_inside_that_cannot_start_is_an_error_that_says_why() -> Result<()> {
-    let scratch = tempfile::tempdir()?;
+    let scratch = scratch("c-refused")?;
     let folder = scratch.path();
     let prefix = folder.join("prefix");
     install(&prefix)?;
