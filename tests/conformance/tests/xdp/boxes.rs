@@ -621,12 +621,8 @@ pub fn proposals_go_by_a_multicast_address() {
     };
     // A value first, so that the vote behind it shows that it was dropped: else it would be the host's.
     let stray = packet(Kind::Submit, 0);
-    send_once(&twin.hosts[0].1, &stray, (all, PORT).into());
-    send_once(
-        &twin.hosts[0].1,
-        &packet(Kind::P2a, instance),
-        (all, PORT).into(),
-    );
+    send_once(&twin.hosts[0].1, &stray, (all, PORT));
+    send_once(&twin.hosts[0].1, &packet(Kind::P2a, instance), (all, PORT));
     let begun = Instant::now();
     let mut bytes = [0; 2048];
     let vote = loop {
