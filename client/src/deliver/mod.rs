@@ -30,6 +30,7 @@ use quorumwire_deliver::{Answer, Command, Query, QueryAnswer, Recovered as Found
 use std::pin::Pin;
 use std::sync::PoisonError;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 /// Bytes of values that may wait to be taken, unless it is said otherwise; each counts 64 more than it has.
 pub const WINDOW_BYTES: u64 = 1 << 20;
@@ -164,13 +165,25 @@ impl AsyncValues {
         Ok(stream)
     }
 
+    /// How the values are, once the log of a new group knows who learns them: its first leader tells it.
+    async fn status_once_told(&self) -> Result<Status, Error> {
+        let begun = Instant::now();
+        loop {
+            let status = self.status().await?;
+            if !status.learners.is_empty() || begun.elapsed() >= self.settings.deadline {
+                return Ok(status);
+            }
+            tokio::time::sleep(self.settings.retry_min).await;
+        }
+    }
+
     pub(crate) async fn begin(
         &self,
         learner: Learner,
         begin: Begin,
         window_bytes: u64,
     ) -> Result<(FeedDriver, DeliveryStream), Error> {
-        let status = self.status().await?;
+        let status = self.status_once_told().await?;
         let known = status.learners.iter().find(|(it, _)| *it == learner);
         let Some((_, checkpoint)) = known else {
             return Err(Error::Refused(Refusal::UnknownLearner(learner)));

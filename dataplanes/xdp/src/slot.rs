@@ -292,7 +292,7 @@ impl Slot {
         let known = value_of::<Endpoint>(&known).unwrap_or_default();
         let mac = match address.ip() {
             IpAddr::V4(group) if group.is_multicast() => Some(mac_of_group(group)),
-            ip => self.neighbours.mac_of(ip),
+            ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => self.neighbours.mac_of(ip),
         };
         let mut endpoint = Endpoint::new(address, mac.unwrap_or_default());
         if mac.is_none() && known.socket_address() == address {

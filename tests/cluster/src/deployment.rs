@@ -187,8 +187,8 @@ impl<'n> Deployment<'n> {
         Ok((output.status.code(), printed, said))
     }
 
-    /// Puts a load of values on it, as its first learner: the exit code, what was measured, and what it complains
-    /// of.
+    /// Puts a load of values on it, as its first learner: the exit code, what was measured, and what it
+    /// complains of.
     pub fn load(&self, more: &[&str]) -> Result<(Option<i32>, serde_json::Value, String)> {
         let (file, dir) = (self.path("deployment.toml"), self.path("learner-0"));
         let words = ["bench", "--json", "--deployment", &file, "--dir", &dir];

@@ -1,8 +1,8 @@
 //! libquorumwire as a program finds it once it is installed: the example in C and a program in C++ against a
 //! real cluster whose replicas are killed.
 
-use std::io::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -281,7 +281,7 @@ fn a_replica_inside_that_cannot_start_is_an_error_that_says_why() -> Result<()> 
     };
     let wrong = said(&Inside::all(folder, "durability = \"some\"\n")?)?;
     ensure!(
-        wrong.contains("durability") && wrong.contains("sync, memory"),
+        wrong.contains("durability") && wrong.contains("sync or memory"),
         "{wrong}"
     );
     let all = Inside::all(folder, "")?;

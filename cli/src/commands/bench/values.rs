@@ -1,5 +1,6 @@
-//! A load of values on a deployment of the Paxos roles. This process is one of its learners, with the proposer
-//! beside it: latency is from proposing a value to learning that it was decided, in its place among all.
+//! A load of values on a deployment of the Paxos roles. This process is one of its learners, with the
+//! proposer beside it: latency is from proposing a value to learning that it was decided, in its place among
+//! all.
 //!
 //! Where the next value waits for an answer, it is proposed as soon as that answer is known, on the member's
 //! own thread: no other has to wake for it.
