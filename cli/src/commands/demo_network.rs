@@ -13,7 +13,9 @@ use anyhow::{Context as _, ensure};
 use clap::builder::PossibleValuesParser;
 use machines::{Durability, MACHINES, Machines};
 use page::Page;
-use quorumwire_node::planes::{Demand, KINDS, KindOptions, PlaneKind, Values, beyond_loopback};
+use quorumwire_node::planes::{
+    BoxSetup, Demand, KINDS, KindOptions, PlaneKind, Values, beyond_loopback,
+};
 use rustix::process::geteuid;
 use std::env::temp_dir;
 use std::fs;
@@ -116,7 +118,11 @@ fn can_run(network: &Namespaces, kind: &PlaneKind) -> anyhow::Result<()> {
             listen_option: "listen",
             values: &Values::default(),
         };
-        (boxes.open)(&options, machines::WINDOW)?;
+        let setup = BoxSetup {
+            window: machines::WINDOW,
+            hears: None,
+        };
+        (boxes.open)(&options, setup)?;
         Ok(())
     })
 }
