@@ -24,6 +24,7 @@ fn served() -> Served {
             coordinators: vec![address(1)],
             acceptors: vec![address(2)],
             learners: vec![address(3)],
+            all_acceptors: None,
         },
         copies: 1,
         window: 8,
