@@ -7,7 +7,7 @@ use quorumwire_client::deliver::{self, Begin, Delivery, Instance, Learner, Recov
 use quorumwire_paxos_process::{
     DeploymentFile, Member, MemberError, MemberOptions, Recovered as Found, VALUE_BYTES_MAX,
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ pub enum Backend {
     Replicas {
         values: Box<Values>,
         window_bytes: u64,
-        /// The one that runs in this program; ends after its clients.
-        inside: Option<Replica>,
+        /// The one that runs in this program, until that is closed.
+        inside: Mutex<Option<Replica>>,
     },
     /// A Paxos deployment, of which this is a learner with a proposer.
     Deployment {
@@ -67,7 +67,7 @@ impl Backend {
                 Ok(Self::Replicas {
                     values: Box::new(values),
                     window_bytes,
-                    inside,
+                    inside: Mutex::new(inside),
                 })
             }
             Decider::Deployment(given) => {
@@ -105,11 +105,11 @@ impl Backend {
     /// An error if the replica in this program has ended.
     pub fn must_live(&self) -> Result<(), Failure> {
         match self {
-            Self::Replicas {
-                inside: Some(replica),
-                ..
-            } => replica.must_live(),
-            Self::Replicas { inside: None, .. } | Self::Deployment { .. } => Ok(()),
+            Self::Replicas { inside, .. } => {
+                let inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
+                inside.as_ref().map_or(Ok(()), Replica::must_live)
+            }
+            Self::Deployment { .. } => Ok(()),
         }
     }
 
@@ -121,10 +121,14 @@ impl Backend {
         }
     }
 
-    /// Ends what waits in calls of other threads.
+    /// Ends what waits in calls of other threads, and the replica in this program.
     pub fn close(&self) {
         match self {
-            Self::Replicas { values, .. } => values.close(),
+            Self::Replicas { values, inside, .. } => {
+                values.close();
+                let replica = inside.lock().unwrap_or_else(PoisonError::into_inner).take();
+                drop(replica); // it may take a while
+            }
             Self::Deployment { member, .. } => member.close(),
         }
     }

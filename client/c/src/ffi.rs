@@ -136,7 +136,7 @@ pub unsafe extern "C" fn quorumwire_open(
     // SAFETY: the caller's promise.
     let path = unsafe { CStr::from_ptr(configuration_file) };
     let path = Path::new(OsStr::from_bytes(path.to_bytes()));
-    let opened = catch_unwind(AssertUnwindSafe(|| Handle::open(path)));
+    let opened = catch_unwind(AssertUnwindSafe(|| without_sigpipe(|| Handle::open(path))));
     let failure = match opened {
         Ok(Ok(opened)) => {
             let opened = without_provenance_mut(table::add(opened));
@@ -149,6 +149,28 @@ pub unsafe extern "C" fn quorumwire_open(
     };
     failure.remember();
     failure.code as c_int
+}
+
+/// Runs this with SIGPIPE blocked, and so all threads that it starts: whoever ends a connection must not end
+/// the program, which may have that signal's default. The caller's own mask is as it was then.
+fn without_sigpipe<T>(run: impl FnOnce() -> T) -> T {
+    struct Before(libc::sigset_t);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            // SAFETY: a mask that was read before.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, null_mut()) };
+        }
+    }
+    // SAFETY: both sets are written before they are read.
+    let before = unsafe {
+        let (mut pipe, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&raw mut pipe);
+        libc::sigaddset(&raw mut pipe, libc::SIGPIPE);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const pipe, &raw mut before);
+        before
+    };
+    let _before = Before(before);
+    run()
 }
 
 /// Any pointer may be given.

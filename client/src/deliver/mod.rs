@@ -30,7 +30,6 @@ use quorumwire_deliver::{Answer, Command, Query, QueryAnswer, Recovered as Found
 use std::pin::Pin;
 use std::sync::PoisonError;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 /// Bytes of values that may wait to be taken, unless it is said otherwise; each counts 64 more than it has.
 pub const WINDOW_BYTES: u64 = 1 << 20;
@@ -167,13 +166,17 @@ impl AsyncValues {
 
     /// How the values are, once the log of a new group knows who learns them: its first leader tells it.
     async fn status_once_told(&self) -> Result<Status, Error> {
-        let begun = Instant::now();
-        loop {
-            let status = self.status().await?;
-            if !status.learners.is_empty() || begun.elapsed() >= self.settings.deadline {
-                return Ok(status);
+        let mut status = self.status().await?;
+        let told = async {
+            while status.learners.is_empty() {
+                tokio::time::sleep(self.settings.retry_min).await;
+                status = self.status().await?;
             }
-            tokio::time::sleep(self.settings.retry_min).await;
+            Ok::<(), Error>(())
+        };
+        match tokio::time::timeout(self.settings.deadline, told).await {
+            Ok(told) => told.map(|()| status),
+            Err(_) => Ok(status),
         }
     }
 

@@ -143,7 +143,8 @@ impl DeploymentFile {
             ));
         }
         let copies = count("learners", &text.learners)?;
-        let all_acceptors = text.multicast.map(|group| at_group(group, &text.acceptors));
+        let together = |group| at_group(group, &text.acceptors, &text.coordinators);
+        let all_acceptors = text.multicast.map(together);
         let parts = DeploymentParts {
             name: text.name,
             addresses: Addresses {
@@ -275,7 +276,11 @@ impl DeploymentFile {
 }
 
 /// Where acceptors hear together, beside each at its own address.
-fn at_group(group: Ipv4Addr, acceptors: &[SocketAddr]) -> Result<SocketAddr, String> {
+fn at_group(
+    group: Ipv4Addr,
+    acceptors: &[SocketAddr],
+    coordinators: &[SocketAddr],
+) -> Result<SocketAddr, String> {
     if !group.is_multicast() || group < MULTICAST_LOWEST {
         return Err(format!(
             "multicast is {group}; allowed: an IPv4 multicast address from {MULTICAST_LOWEST} on"
@@ -283,12 +288,14 @@ fn at_group(group: Ipv4Addr, acceptors: &[SocketAddr]) -> Result<SocketAddr, Str
     }
     let mut ports: Vec<u16> = acceptors.iter().map(SocketAddr::port).collect();
     ports.dedup();
+    let is_ipv4 = acceptors
+        .iter()
+        .chain(coordinators)
+        .all(SocketAddr::is_ipv4);
     match ports[..] {
-        [port] if acceptors.iter().all(SocketAddr::is_ipv4) => {
-            Ok(SocketAddrV4::new(group, port).into())
-        }
-        _ => Err("multicast: the acceptors differ in their ports, or have no IPv4 addresses; allowed: IPv4 addresses \
-                  with one port"
+        [port] if is_ipv4 => Ok(SocketAddrV4::new(group, port).into()),
+        _ => Err("multicast: the acceptors differ in their ports, or an acceptor or a coordinator has no IPv4 \
+                  address; allowed: IPv4 addresses, the acceptors' with one port"
             .to_owned()),
     }
 }

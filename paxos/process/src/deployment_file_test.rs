@@ -145,4 +145,7 @@ fn acceptors_hear_together_at_an_address_for_many() {
         let error = parse(&format!("{text}multicast = \"239.1.2.3\"\n")).unwrap_err();
         assert!(error.contains("with one port"), "{error}");
     }
+    let text = GOOD.replace("10.0.0.1:7500", "[fd00::1]:7500");
+    let error = parse(&format!("{text}multicast = \"239.1.2.3\"\n")).unwrap_err();
+    assert!(error.contains("a coordinator"), "{error}");
 }

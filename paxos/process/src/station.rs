@@ -2,7 +2,7 @@
 //! acceptor a disk. One thread takes its turns: time that has passed, packets that have come, then it sleeps.
 use crate::reporter::Reporter;
 use crate::waiting::{Bell, wait};
-use quorumwire_datagrams::{Datagrams, Incoming};
+use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
 use quorumwire_fastpath::Outbox;
 use quorumwire_paxos_hosts::{Driver, Happened, Since};
 use quorumwire_storage::VoteLog;
@@ -85,6 +85,18 @@ impl Station {
     /// It hears at this socket, too.
     pub(crate) fn hear_together(&mut self, socket: Datagrams) {
         self.together = Some(socket);
+    }
+
+    /// What its sockets have counted together.
+    pub(crate) fn socket_counters(&self) -> SocketCounters {
+        let mut counters = *self.wire.counters();
+        if let Some(together) = &self.together {
+            let more = together.counters();
+            counters.received += more.received;
+            counters.cut += more.cut;
+            counters.receive_errors += more.receive_errors;
+        }
+        counters
     }
 
     /// The time.
@@ -184,5 +196,6 @@ mod tests {
             station.receive(|_, sender, _, _| from.push(sender));
             assert_eq!(from, [at]);
         }
+        assert_eq!(station.socket_counters().received, 4, "at both");
     }
 }

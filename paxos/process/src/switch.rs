@@ -598,7 +598,7 @@ impl Process<'_> {
             registers,
             counters: self.counters,
             of_software: self.station.reporter.counters,
-            of_socket: *self.station.wire.counters(),
+            of_socket: self.station.socket_counters(),
             slow: Arc::clone(&self.slow),
             last_checkpoint: self.host.last_checkpoint(),
         }

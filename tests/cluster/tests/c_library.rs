@@ -2,9 +2,11 @@
 //! real cluster whose replicas are killed.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::c_programs::{
@@ -19,8 +21,11 @@ use quorumwire_cluster_tests::value_programs::{
     DEADLINE, judge, kill_replicas, kill_switches, with_learners,
 };
 use quorumwire_cluster_tests::waiting::wait_within;
+use rustix::net::sockopt::set_socket_linger;
 
 const VALUES: usize = 2000;
+/// Times that somebody asks a replica inside a program, and is gone before the answer is.
+const REQUESTS_OF_GONE: usize = 50;
 /// What is submitted last.
 const END: &str = "the end";
 
@@ -291,7 +296,7 @@ fn a_replica_inside_that_cannot_start_is_an_error_that_says_why() -> Result<()> 
     let without = said(&all)?;
     ensure!(without.contains("option learners"), "{without}");
     fs::write(&configuration, &text)?;
-    let _runs = start(
+    let mut runs = start(
         &learner,
         &[&all[0].configuration, "learn", "1", "1"],
         &all[0].said,
@@ -301,10 +306,39 @@ fn a_replica_inside_that_cannot_start_is_an_error_that_says_why() -> Result<()> 
             .iter()
             .any(|it| it.contains("replica started")))
     })?;
+    // Who goes away while it is answered ends no program: that has SIGPIPE's default.
+    let http = fs::read_to_string(folder.join("data-0/http-address"))?;
+    let request = format!("GET /metrics HTTP/1.1\r\nhost: {}\r\n\r\n", http.trim());
+    for _ in 0..REQUESTS_OF_GONE {
+        let mut gone = TcpStream::connect(http.trim())?;
+        set_socket_linger(&gone, Some(Duration::ZERO))?;
+        gone.write_all(request.repeat(20).as_bytes())?;
+        gone.read_exact(&mut [0; 100])?;
+    }
+    ensure!(
+        runs.0.try_wait()?.is_none(),
+        "{:?}",
+        lines(&all[0].said)?.last()
+    );
     let twice = said(&all)?;
     ensure!(
-        twice.contains("data folder") && twice.contains("another process"),
+        twice.contains("data folder") && twice.contains("in use by process"),
         "{twice}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_replica_inside_has_ended_when_its_handle_is_closed() -> Result<()> {
+    let scratch = scratch("c-reopened")?;
+    let folder = scratch.path();
+    let prefix = folder.join("prefix");
+    install(&prefix)?;
+    let source = "tests/cluster/tests/c_library/reopened.c";
+    let cc = ["cc", "-std=c99", "-pthread"];
+    let program = compile(&prefix, &cc, source, "reopened")?;
+    let all = Inside::all(folder, "drain_timeout_ms = 500\n")?;
+    let said = succeed(Command::new(program).arg(&all[0].configuration))?;
+    ensure!(said == "3 times\n", "{said}");
     Ok(())
 }

@@ -182,7 +182,7 @@ impl Run {
                 .changed
                 .wait_timeout_while(self.state(), time, is_full)
                 .unwrap_or_else(PoisonError::into_inner);
-            if waited.timed_out() {
+            if waited.timed_out() || state.left == 0 {
                 break;
             }
             state.left -= 1;
