@@ -1,10 +1,11 @@
 """A Paxos deployment of which no switch runs: a client opens, and whatever it asks for waits."""
 
-import socket
+import itertools
+import os
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import Optional, Type
+from typing import List, Optional, Type
 
 KEYS = """
 use = 1
@@ -13,6 +14,16 @@ use = 1
 epoch = 1
 hex = "4958dc8ed627d4856a0266dcc9c5787d"
 """
+
+
+PORT = 7510
+_numbers = itertools.count()
+
+
+def own_addresses(count: int) -> List[str]:
+    """A host each, on loopback, that no other deployment of this process or of one beside it has."""
+    net, number = 20 + os.getpid() % 200, next(_numbers) % 256
+    return [f"127.{net}.{number}.{host}:{PORT}" for host in range(1, count + 1)]
 
 
 class Nobody:
@@ -24,12 +35,7 @@ class Nobody:
         keys = self.path / "keys"
         keys.touch(0o600)
         keys.write_text(KEYS)
-        sockets = [socket.socket(type=socket.SOCK_DGRAM) for _ in range(5)]
-        for it in sockets:
-            it.bind(("127.0.0.1", 0))
-        addresses = ["127.0.0.1:{}".format(it.getsockname()[1]) for it in sockets]
-        for it in sockets:
-            it.close()
+        addresses = own_addresses(5)
         (self.path / "deployment.toml").write_text(
             'name = "test"\nkey-file = "keys"\n'
             f"coordinators = {addresses[:1]}\nacceptors = {addresses[1:4]}\nlearners = {addresses[4:]}\n"
