@@ -29,7 +29,7 @@ static qwpy_event *qwpy_append(void *token, uint64_t instance, const void *bytes
 }
 
 /* What became of it, with the text of the error if it is one. */
-static void qwpy_submitted(void *token, int error, uint64_t instance)
+static qwpy_event *qwpy_outcome(void *token, int error, uint64_t instance)
 {
 	char text[1024];
 	size_t size = error == QUORUMWIRE_OK ? 0 : quorumwire_last_error(NULL, text, sizeof(text));
@@ -40,6 +40,12 @@ static void qwpy_submitted(void *token, int error, uint64_t instance)
 	event = qwpy_append(token, instance, text, size);
 	if (event != NULL)
 		event->error = error;
+	return event;
+}
+
+static void qwpy_submitted(void *token, int error, uint64_t instance)
+{
+	qwpy_outcome(token, error, instance);
 }
 
 static void qwpy_delivered(void *token, uint64_t instance, const void *value, size_t size)
@@ -63,8 +69,10 @@ int qwpy_deliver(quorumwire_t *handle, uint16_t learner, uint64_t from, uintptr_
 	return quorumwire_deliver(handle, learner, from, qwpy_delivered, (void *)token);
 }
 
-void qwpy_poll(quorumwire_t *handle, qwpy_events *events, int are_values_wanted)
+void qwpy_poll(quorumwire_t *handle, qwpy_events *events, int are_values_wanted,
+	       uintptr_t deliveries)
 {
+	qwpy_event *end;
 	int called;
 
 	quorumwire_hold(handle, !are_values_wanted);
@@ -72,8 +80,11 @@ void qwpy_poll(quorumwire_t *handle, qwpy_events *events, int are_values_wanted)
 	events->value_bytes = 0;
 	polled = events;
 	called = quorumwire_poll(handle, 0);
-	if (called < 0)
-		qwpy_submitted(NULL, called, 0);
+	if (called < 0) {
+		end = qwpy_outcome((void *)deliveries, called, 0);
+		if (end != NULL)
+			end->is_end = 1;
+	}
 	polled = NULL;
 }
 

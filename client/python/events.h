@@ -10,10 +10,11 @@
 
 typedef struct qwpy_event {
 	struct qwpy_event *next;
-	uintptr_t token; /* of a submission, or of a delivery; 0: of neither */
+	uintptr_t token; /* of a submission, or of deliveries */
 	uint64_t instance;
 	int is_value;
-	int error; /* a submission's, or why deliveries have ended */
+	int is_end; /* of deliveries, or of all: an error of quorumwire_poll */
+	int error;
 	size_t size;
 	char bytes[]; /* a value, or the text of the error */
 } qwpy_event;
@@ -32,9 +33,11 @@ int qwpy_deliver(quorumwire_t *handle, uint16_t learner, uint64_t from, uintptr_
 
 /*
  * quorumwire_poll without waiting. What it calls back goes to the end of `events`, and so does an
- * error of its own. Values only if they are wanted, and no more once they have 1 MiB.
+ * error of its own, with the token of the deliveries that are under way. Values only if they are
+ * wanted, and no more once they have 1 MiB.
  */
-void qwpy_poll(quorumwire_t *handle, qwpy_events *events, int are_values_wanted);
+void qwpy_poll(quorumwire_t *handle, qwpy_events *events, int are_values_wanted,
+	       uintptr_t deliveries);
 
 /* Frees the first one, or all. */
 void qwpy_drop_first(qwpy_events *events);

@@ -9,10 +9,12 @@ import time
 import unittest
 import warnings
 from typing import Any, Callable, List
+from unittest import mock
 
 import quorumwire
 from nobody import Nobody
-from quorumwire import Delivery
+from quorumwire import Delivery, _handle
+from quorumwire._native import ffi, lib
 
 # What is not waited for in vain comes within this time, on a busy machine, too.
 SOON = 20.0
@@ -208,6 +210,24 @@ class ClientTest(unittest.TestCase):
         handle._append((tokens[1], Delivery(3, b"value")))
         self.assertIsNone(second.next_within(0))
 
+    def test_deliveries_that_end_while_later_ones_are_asked_for_end_alone(self) -> None:
+        before = self.client.deliver(0)
+        library = EndsMeanwhile(lambda: before.next_within(0))
+        with mock.patch.object(_handle, "lib", library):
+            after = self.client.deliver(0)
+        self.assertIsInstance(library.outcome, quorumwire.TrimmedError)
+        self.assertIsNone(after.next_within(0))
+        with self.assertRaisesRegex(quorumwire.HandleError, "later deliver"):
+            before.next_within(0)
+        # It is known whose values come, and which deliveries have ended.
+        self.assertEqual(library.were_wanted, [False])
+
+    def test_an_error_of_a_poll_is_of_the_deliveries_under_way(self) -> None:
+        events = ffi.gc(ffi.new("qwpy_events *"), lib.qwpy_drop_all)
+        lib.qwpy_poll(ffi.NULL, events, 0, 7)
+        event = events.first
+        self.assertEqual((event.token, event.is_end, event.error), (7, 1, lib.QUORUMWIRE_ERROR_HANDLE))
+
     def test_without_memory_for_values_nothing_goes_on_as_if_all_were_there(self) -> None:
         deliveries = self.client.deliver(0)
         self.client._handle._events.is_out_of_memory = 1
@@ -225,6 +245,31 @@ class ClientTest(unittest.TestCase):
 
         outcomes = [in_thread(lambda: asks(71)), in_thread(lambda: asks(72))]
         self.assertEqual([outcome() for outcome in outcomes], [None, None])
+
+
+class EndsMeanwhile:
+    """The library, whose deliveries end in a poll while it is asked for later ones."""
+
+    def __init__(self, polls: Callable[[], Any]) -> None:
+        self.polls = polls
+        self.outcome: Any = None
+        self.were_wanted: List[bool] = []
+        self.event = ffi.new("qwpy_event *", {"is_end": 1, "error": lib.QUORUMWIRE_ERROR_TRIMMED})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(lib, name)
+
+    def qwpy_deliver(self, *arguments: Any) -> Any:
+        self.outcome = in_thread(self.polls)()
+        return lib.qwpy_deliver(*arguments)
+
+    def qwpy_poll(self, handle: Any, events: Any, are_values_wanted: bool, deliveries: int) -> None:
+        self.were_wanted.append(bool(are_values_wanted))
+        self.event.token = deliveries
+        events.first = self.event
+
+    def qwpy_drop_first(self, events: Any) -> None:
+        events.first = ffi.NULL
 
 
 def in_thread(call: Callable[[], Any]) -> Callable[[], Any]:

@@ -128,8 +128,12 @@ class Handle:
         self._events = ffi.gc(ffi.new("qwpy_events *"), lib.qwpy_drop_all)
         self._tokens = itertools.count(1)
         self._deliver_lock = threading.Lock()
-        # Calls of `deliver`: the last that was made, and the last that has taken the place of those before.
-        self._asked = self._delivering = 0
+        # While a `deliver` asks the library, no poll wants values: so deliveries that end are known to be the last.
+        # This lock is held while the library is polled, and where a `deliver` begins or ends to ask it.
+        self._poll_lock = threading.Lock()
+        self._is_asked = False
+        # The last `deliver` that has taken the place of those before.
+        self._delivering = 0
         # What was delivered and is not taken, and what was taken last, with whom it is for.
         self._values: Deque[Tuple[int, Delivery]] = deque()
         self._taken = (0, Delivery(0, b""))
@@ -201,18 +205,24 @@ class Handle:
         self.must_be_ours()
         with self._deliver_lock:
             handle, token = self.use(), self.token()
-            self._asked = token
-            check(lib.qwpy_deliver(handle, learner, from_instance, token))
-            self._delivering = token
-            # This rings: who waits for the values before wakes up, and finds that they have ended.
-            lib.quorumwire_hold(handle, 1)
-            lib.quorumwire_hold(handle, 0)
+            with self._poll_lock:
+                self._is_asked = True
+            try:
+                check(lib.qwpy_deliver(handle, learner, from_instance, token))
+                with self._poll_lock:
+                    self._delivering = token
+            finally:
+                self._is_asked = False
+                # This rings: who waits for values wakes up, and asks again, or finds that they have ended.
+                lib.quorumwire_hold(handle, 1)
+                lib.quorumwire_hold(handle, 0)
             return token
 
     def poll(self, are_values_wanted: bool) -> None:
         """Takes what the library calls back. Values only if they are wanted, and none is left of those before."""
-        asked = self._asked
-        lib.qwpy_poll(self.use(), self._events, are_values_wanted and not self._values)
+        with self._poll_lock:
+            are_values_wanted = are_values_wanted and not self._is_asked and not self._values
+            lib.qwpy_poll(self.use(), self._events, are_values_wanted, self._delivering)
         # An event is dropped when all is done for it. So a signal's exception loses none, and one that comes twice
         # changes nothing the second time.
         while self._events.first != ffi.NULL:
@@ -222,17 +232,17 @@ class Handle:
                 self._append((event.token, Delivery(event.instance, said)))
             else:
                 failure = error(event.error, said.decode(errors="replace")) if event.error else None
-                if event.token:
+                if not event.is_end:
                     self.submitted(event.token, failure or event.instance)
                 elif isinstance(failure, (HandleError, BusyError)):
                     lib.qwpy_drop_first(self._events)
                     raise failure
                 elif failure:
-                    self._ended = (asked, failure)
+                    self._ended = (event.token, failure)
             lib.qwpy_drop_first(self._events)
         if self._events.is_out_of_memory:
             failure = InternalError("no memory for what the library called back: some is lost, the client is closed")
-            self._ended = (asked, failure)
+            self._ended = (self._delivering, failure)
             self.close()
             raise failure
 
