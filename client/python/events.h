@@ -32,6 +32,12 @@ int qwpy_submit(quorumwire_t *handle, const void *value, size_t size, uintptr_t 
 int qwpy_deliver(quorumwire_t *handle, uint16_t learner, uint64_t from, uintptr_t token);
 
 /*
+ * The archive's, for this wheel: whether values that a callback was given never come again, to
+ * later deliveries neither.
+ */
+int qw_gives_once(quorumwire_t *handle);
+
+/*
  * quorumwire_poll without waiting. What it calls back goes to the end of `events`, and so does an
  * error of its own, with the token of the deliveries that are under way. Values only if they are
  * wanted, and no more once they have 1 MiB.

@@ -194,6 +194,11 @@ impl Backend {
         }
     }
 
+    /// Whether deliveries from 0 on go on behind what earlier ones gave, not behind the checkpoint.
+    pub fn gives_once(&self) -> bool {
+        matches!(self, Self::Deployment { .. })
+    }
+
     /// A deployment has this learner only.
     fn must_be(&self, learner: Learner) -> Result<(), Failure> {
         match self {

@@ -253,6 +253,14 @@ pub extern "C" fn quorumwire_deliver(
     }))
 }
 
+/// In the archive only, for the wheel of `client/python`: whether later deliveries go on behind what earlier
+/// ones gave. Any pointer may be given.
+#[unsafe(no_mangle)]
+pub extern "C" fn qw_gives_once(handle: *mut c_void) -> c_int {
+    let gives_once = with_handle(handle, |handle| Ok(handle.gives_once()));
+    c_int::from(gives_once.unwrap_or(false))
+}
+
 /// Any pointer may be given.
 #[unsafe(no_mangle)]
 pub extern "C" fn quorumwire_hold(handle: *mut c_void, is_held: c_int) -> c_int {

@@ -178,6 +178,11 @@ impl Handle {
         Ok(())
     }
 
+    /// Whether deliveries from 0 on go on behind what earlier ones gave, not behind the checkpoint.
+    pub fn gives_once(&self) -> bool {
+        self.backend.gives_once()
+    }
+
     /// Whether [`Self::poll`] delivers nothing from now on.
     pub fn hold(&self, is_held: bool) {
         if self.is_held.swap(is_held, Ordering::AcqRel) && !is_held {

@@ -196,8 +196,9 @@ class ClientTest(unittest.TestCase):
         self.assertIsNone(after.next_within(0))
 
     def test_a_value_is_taken_once_and_by_whom_it_is_for(self) -> None:
-        first = self.client.deliver(0)
-        second = self.client.deliver(0)
+        with mock.patch.object(_handle, "lib", Replicas()):
+            first = self.client.deliver(0)
+            second = self.client.deliver(0)
         handle, tokens = self.client._handle, (first._token, second._token)
         for token, instance in (tokens[0], 1), (tokens[1], 1), (tokens[1], 1), (tokens[1], 3), (tokens[1], 3):
             handle._append((token, Delivery(instance, b"value")))
@@ -209,6 +210,30 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(second.next_within(0), (3, b"value"))
         handle._append((tokens[1], Delivery(3, b"value")))
         self.assertIsNone(second.next_within(0))
+
+    def test_values_of_a_deployment_that_were_not_taken_go_on_to_who_begins_anew(self) -> None:
+        first = self.client.deliver(0)
+        handle = self.client._handle
+        for instance in 1, 2, 3:
+            handle._append((first._token, Delivery(instance, b"value")))
+        self.assertEqual(next(first).instance, 1)
+        second = self.client.deliver(0)
+        with self.assertRaisesRegex(quorumwire.HandleError, "later deliver"):
+            first.next_within(0)
+        self.assertEqual(next(second).instance, 2)
+        with self.assertRaises(quorumwire.NoLearnerError):
+            self.client.deliver(1)
+        third = self.client.deliver(0)
+        handle._append((third._token, Delivery(5, b"value")))
+        handle._append((third._token, Delivery(6, b"value")))
+        self.assertEqual([next(third).instance for _ in range(2)], [3, 5])
+        # Whoever names an instance needs nothing before it.
+        later = self.client.deliver(0, 9)
+        self.assertIsNone(later.next_within(0))
+        handle._append((later._token, Delivery(9, b"value")))
+        last = self.client.deliver(0)
+        self.assertEqual(next(last).instance, 9)
+        self.assertIsNone(last.next_within(0))
 
     def test_deliveries_that_end_while_later_ones_are_asked_for_end_alone(self) -> None:
         before = self.client.deliver(0)
@@ -245,6 +270,16 @@ class ClientTest(unittest.TestCase):
 
         outcomes = [in_thread(lambda: asks(71)), in_thread(lambda: asks(72))]
         self.assertEqual([outcome() for outcome in outcomes], [None, None])
+
+
+class Replicas:
+    """The library, as if replicas decided: they give a value again to who begins anew."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(lib, name)
+
+    def qw_gives_once(self, handle: Any) -> int:
+        return 0
 
 
 class EndsMeanwhile:

@@ -94,6 +94,7 @@ fn its_types_are_whole_and_those_who_use_it_see_them() -> Result<()> {
     let users = [
         "docs/examples/python/accounts.py",
         "tests/cluster/tests/python_library/asks.py",
+        "tests/cluster/tests/python_library/begins_anew.py",
         "tests/cluster/tests/python_library/learner.py",
         "tests/cluster/tests/python_library/submitter.py",
     ];
@@ -249,6 +250,14 @@ fn programs_submit_and_learn_while_switches_are_killed() -> Result<()> {
         second_dies.join().expect("no panic")
     })?;
     end(&configuration, &results, &mut learners)
+}
+
+#[test]
+fn who_begins_anew_at_a_deployment_is_given_each_value_once() -> Result<()> {
+    let mut deployment = Deployment::new("python-anew", 1)?;
+    deployment.start_all()?;
+    let configuration = member_file(&deployment, 0, "learner-0", "deadline_ms = 60000\n")?;
+    succeed(programs("begins_anew.py").arg(configuration)).map(drop)
 }
 
 /// What its databases hold.

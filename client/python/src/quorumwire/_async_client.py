@@ -96,7 +96,8 @@ class AsyncClient:
 
     def deliver(self, learner: int, from_instance: int = 0) -> AsyncDeliveries:
         """All values from this instance on, in their order, each once; 0: behind the learner's checkpoint. It begins,
-        and takes the place of an earlier one, when the first value is asked for."""
+        and takes the place of an earlier one, when the first value is asked for; in a Paxos deployment it goes on
+        behind the last value that was taken."""
         self._must_be_here()
         return AsyncDeliveries(self, learner, from_instance)
 

@@ -58,7 +58,8 @@ class Client:
 
     def deliver(self, learner: int, from_instance: int = 0) -> Deliveries:
         """All values from this instance on, in their order, each once; 0: behind the learner's checkpoint. A second
-        call takes the place of the first, which ends with a HandleError."""
+        call takes the place of the first, which ends with a HandleError; in a Paxos deployment it goes on behind the
+        last value that was taken."""
         token = interruptible(lambda: self._handle.deliver(learner, from_instance))
         return Deliveries(self, self._handle, self._turn, learner, token)
 

@@ -132,8 +132,8 @@ class Handle:
         # This lock is held while the library is polled, and where a `deliver` begins or ends to ask it.
         self._poll_lock = threading.Lock()
         self._is_asked = False
-        # The last `deliver` that has taken the place of those before.
-        self._delivering = 0
+        # The last `deliver` that has taken the place of those before, and the first whose values go on to it.
+        self._delivering = self._since = 0
         # What was delivered and is not taken, and what was taken last, with whom it is for.
         self._values: Deque[Tuple[int, Delivery]] = deque()
         self._taken = (0, Delivery(0, b""))
@@ -210,6 +210,9 @@ class Handle:
             try:
                 check(lib.qwpy_deliver(handle, learner, from_instance, token))
                 with self._poll_lock:
+                    # The library goes on behind what it gave: what is not taken of that is given nowhere else.
+                    goes_on = from_instance == 0 and lib.qw_gives_once(handle)
+                    self._since = self._since if goes_on else token
                     self._delivering = token
             finally:
                 self._is_asked = False
@@ -253,17 +256,25 @@ class Handle:
 
     def take(self, token: int) -> Optional[Delivery]:
         """The next value that was delivered, if it is there."""
+        with self._poll_lock:
+            since, latest = self._since, self._delivering
+        if since <= token < latest:
+            self._refuse_replaced()  # what it has goes on to the latest
+        first = since if token == latest else token
         while self._values and self._values[0][0] <= token:
             self._taken = self._values[0]
             self._values.popleft()
-            if self._taken[0] == token:
+            if self._taken[0] >= first:
                 return self._taken[1]
-        if self._values or token < self._delivering:
-            raise HandleError("a later deliver() has taken the place of this one")
+        if self._values or token < latest:
+            self._refuse_replaced()
         if self._ended and token <= self._ended[0]:
             raise self._ended[1].with_traceback(None)
         self.use()
         return None
+
+    def _refuse_replaced(self) -> NoReturn:
+        raise HandleError("a later deliver() has taken the place of this one")
 
     def recover(self, instance: int) -> Recovered:
         """What is known of an instance. Blocks."""

@@ -46,6 +46,14 @@ def asks(client: quorumwire.Client) -> None:
     deliveries = client.deliver(1)
     assert [next(deliveries) for _ in values] == expected
     assert deliveries.next_within(0.05) is None
+    # Behind its checkpoint, also if values were not taken that came before: those that came are not given twice.
+    client.checkpoint(1, instances[0])
+    while not client._handle._values:
+        assert next(client.deliver(1)) == expected[1]
+    client.checkpoint(1, instances[2])
+    again = client.deliver(1)
+    assert next(again) == expected[3]
+    assert again.next_within(0.05) is None
     # From an instance on; and what was before has ended.
     again = client.deliver(1, instances[2])
     assert next(again).instance == instances[2]
