@@ -167,6 +167,17 @@ impl PaxosEngine {
         self.store.registers()
     }
 
+    /// The round of an acceptor's vote for an instance; 0: none that it knows of.
+    #[must_use]
+    pub fn vote_round(&self, instance: u64) -> u64 {
+        let slot = self.store.slot(instance);
+        if slot.instance == instance {
+            slot.vote_round
+        } else {
+            0
+        }
+    }
+
     /// What it has counted, and its store.
     #[must_use]
     pub fn counters(&self) -> PaxosCounters {

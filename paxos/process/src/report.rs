@@ -90,7 +90,8 @@ pub struct SwitchReport {
     pub coordinates: bool,
     /// Who does, as far as it knows.
     pub coordinator: Option<u8>,
-    /// A coordinator: the round that it is in, or knows of. An acceptor: the one that it has promised.
+    /// A coordinator: the round that it is in, or knows of. An acceptor: the one that it has promised, or
+    /// voted in.
     pub round: u64,
     /// An acceptor's life.
     pub life: Option<u64>,

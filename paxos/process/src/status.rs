@@ -73,7 +73,7 @@ pub struct SwitchStatus {
     pub is_on: bool,
     /// What it does.
     pub standing: Option<Standing>,
-    /// A coordinator: the round that it knows of. An acceptor: the one that it has promised.
+    /// A coordinator: the round that it knows of. An acceptor: the one that it has promised, or voted in.
     pub round: u64,
     /// An acceptor's life.
     pub life: Option<u64>,

@@ -586,7 +586,10 @@ impl Process<'_> {
                 } else {
                     Standing::Votes
                 };
-                (standing, registers.round, Some(software.life()))
+                // Who was not among the majority that promised a round votes in it all the same.
+                let voted_in = self.host.engine().vote_round(registers.highest);
+                let round = registers.round.max(voted_in);
+                (standing, round, Some(software.life()))
             }
         };
         SwitchStatus {
