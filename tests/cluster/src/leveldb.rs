@@ -19,9 +19,6 @@ use crate::waiting::wait_within;
 
 /// Whatever is waited for comes within this time.
 pub const DEADLINE: Duration = Duration::from_mins(1);
-/// How long an answer may take, on a machine that has other work, too. A server ends those that take nothing
-/// after half a minute: who waits for one of them waits longer than this.
-const PATIENCE: Duration = Duration::from_secs(20);
 const GREETING: &[u8] = b"qwldb/1\n";
 /// Memory that was freed is kept apart only so long: what a server takes is to be measured.
 const SANITIZER: (&str, &str) = ("ASAN_OPTIONS", "quarantine_size_mb=4");
@@ -272,7 +269,7 @@ impl Client {
 
     /// Connects, and says nothing.
     pub fn connect_silently(address: &str) -> io::Result<Self> {
-        let patience = Some(PATIENCE);
+        let patience = Some(DEADLINE);
         let socket: Box<dyn Socket> = if let Some(path) = address.strip_prefix("unix:") {
             let socket = UnixStream::connect(path)?;
             socket.set_read_timeout(patience)?;
