@@ -34,7 +34,8 @@ fn wait_until(
         // Its port may not be open yet.
         last = deployment.report(switch).ok().filter(&is_so);
         Ok(last.is_some())
-    })?;
+    })
+    .with_context(|| format!("{switch:?}: {:?}", deployment.report(switch)))?;
     Ok(last.expect("it was so"))
 }
 
@@ -103,7 +104,7 @@ fn commands_know_a_switch(deployment: &Deployment<'_>) -> Result<()> {
 
 #[test]
 fn pages_say_who_coordinates_and_counters_rise() -> Result<()> {
-    let mut deployment = Deployment::new("switch-pages", 1)?.told(&PAGE);
+    let mut deployment = Deployment::new("switch-pages", 1)?.told(&PAGE).patient()?;
     deployment.start_all()?;
     for switch in all() {
         wait_until(&deployment, switch, "a page that is ready", |it| it.ready)?;
@@ -170,7 +171,7 @@ fn pages_say_who_coordinates_and_counters_rise() -> Result<()> {
 
 #[test]
 fn pages_are_only_read_and_slow_clients_are_cut() -> Result<()> {
-    let mut deployment = Deployment::new("slow-pages", 1)?.told(&PAGE);
+    let mut deployment = Deployment::new("slow-pages", 1)?.told(&PAGE).patient()?;
     deployment.start_all()?;
     for switch in all() {
         wait_until(&deployment, switch, "a page that is ready", |it| it.ready)?;
@@ -239,7 +240,7 @@ fn a_page_beyond_loopback_has_to_be_asked_for() -> Result<()> {
 fn pages_of_switches_in_the_kernel_have_its_counters() -> Result<()> {
     let network = Network::new(7)?;
     let options = [&PAGE[..], &["--plane", "xdp", "--durability", "memory"]].concat();
-    let mut deployment = Deployment::across(&network, "kernel-pages", &options)?;
+    let mut deployment = Deployment::across(&network, "kernel-pages", &options)?.patient()?;
     deployment.start_all()?;
     for switch in all() {
         wait_until(&deployment, switch, "a page that is ready", |it| it.ready)?;
