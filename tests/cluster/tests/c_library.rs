@@ -29,6 +29,19 @@ const REQUESTS_OF_GONE: usize = 50;
 /// What is submitted last.
 const END: &str = "the end";
 
+/// Installs the library into this folder, and compiles the example and the program in C++ against it.
+fn learner_and_submitter(prefix: &Path) -> Result<(PathBuf, PathBuf)> {
+    install(prefix)?;
+    let source = "tests/cluster/tests/c_library/submitter.cpp";
+    let submitter = compile(prefix, &["c++", "-std=c++11"], source, "submitter")?;
+    Ok((compile_learner(prefix)?, submitter))
+}
+
+fn compile_learner(prefix: &Path) -> Result<PathBuf> {
+    let source = "docs/examples/c/learner.c";
+    compile(prefix, &["cc", "-std=c99"], source, "learner")
+}
+
 fn compile(prefix: &Path, compiler: &[&str], source: &str, name: &str) -> Result<PathBuf> {
     c_programs::compile(prefix, "quorumwire", compiler, source, name)
 }
@@ -72,15 +85,7 @@ fn a_close_ends_what_other_threads_wait_for_while_nobody_answers() {
 fn programs_in_c_and_cpp_submit_and_learn_while_replicas_are_killed() {
     run_started(with_learners(), |cluster| {
         let prefix = cluster.scratch_file("prefix");
-        install(&prefix)?;
-        let learner = compile(
-            &prefix,
-            &["cc", "-std=c99"],
-            "docs/examples/c/learner.c",
-            "learner",
-        )?;
-        let source = "tests/cluster/tests/c_library/submitter.cpp";
-        let submitter = compile(&prefix, &["c++", "-std=c++11"], source, "submitter")?;
+        let (learner, submitter) = learner_and_submitter(&prefix)?;
         let configuration = client_file(cluster)?;
         let configuration = configuration.to_str().context("a path")?;
         let said = |name: &str| cluster.scratch_file(name);
@@ -117,11 +122,7 @@ fn programs_in_c_and_cpp_submit_and_learn_while_replicas_are_killed() {
 fn the_same_programs_submit_and_learn_while_switches_are_killed() -> Result<()> {
     let mut deployment = Deployment::new("c-switches", 3)?;
     let prefix = PathBuf::from(deployment.path("prefix"));
-    install(&prefix)?;
-    let cc = ["cc", "-std=c99"];
-    let learner = compile(&prefix, &cc, "docs/examples/c/learner.c", "learner")?;
-    let source = "tests/cluster/tests/c_library/submitter.cpp";
-    let submitter = compile(&prefix, &["c++", "-std=c++11"], source, "submitter")?;
+    let (learner, submitter) = learner_and_submitter(&prefix)?;
     deployment.start_all()?;
     let said = ["0", "1"].map(|number| PathBuf::from(deployment.path(&format!("said-{number}"))));
     let mut learners = Vec::new();
@@ -202,11 +203,7 @@ fn programs_in_c_are_the_replicas_themselves() -> Result<()> {
     let scratch = scratch("c-inside")?;
     let folder = scratch.path();
     let prefix = folder.join("prefix");
-    install(&prefix)?;
-    let cc = ["cc", "-std=c99"];
-    let learner = compile(&prefix, &cc, "docs/examples/c/learner.c", "learner")?;
-    let source = "tests/cluster/tests/c_library/submitter.cpp";
-    let submitter = compile(&prefix, &["c++", "-std=c++11"], source, "submitter")?;
+    let (learner, submitter) = learner_and_submitter(&prefix)?;
     let all = Inside::all(folder, "")?;
     let learns = |id: usize| {
         let number = (id + 1).to_string();
@@ -270,12 +267,7 @@ fn a_replica_inside_that_cannot_start_is_an_error_that_says_why() -> Result<()> 
     let folder = scratch.path();
     let prefix = folder.join("prefix");
     install(&prefix)?;
-    let learner = compile(
-        &prefix,
-        &["cc", "-std=c99"],
-        "docs/examples/c/learner.c",
-        "learner",
-    )?;
+    let learner = compile_learner(&prefix)?;
     let said = |all: &[Inside]| -> Result<String> {
         let mut program = Command::new(&learner);
         let done = program

@@ -12,15 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-#define SECONDS_MAX 10 /* less than the deadline */
+#include "require.h"
 
-#define REQUIRE(is_so)                                                                             \
-	do {                                                                                       \
-		if (!(is_so)) {                                                                    \
-			fprintf(stderr, "line %d: not %s\n", __LINE__, #is_so);                    \
-			exit(EXIT_FAILURE);                                                        \
-		}                                                                                  \
-	} while (0)
+#define SECONDS_MAX 10 /* less than the deadline */
 
 static quorumwire_t *handle;
 

@@ -9,15 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define VALUES 5
+#include "require.h"
 
-#define REQUIRE(is_so)                                                                             \
-	do {                                                                                       \
-		if (!(is_so)) {                                                                    \
-			fprintf(stderr, "line %d: not %s\n", __LINE__, #is_so);                    \
-			exit(EXIT_FAILURE);                                                        \
-		}                                                                                  \
-	} while (0)
+#define VALUES 5
 
 static quorumwire_t *handle;
 static int given, decided;

@@ -9,13 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REQUIRE(is_so)                                                                             \
-	do {                                                                                       \
-		if (!(is_so)) {                                                                    \
-			fprintf(stderr, "line %d: not %s\n", __LINE__, #is_so);                    \
-			exit(EXIT_FAILURE);                                                        \
-		}                                                                                  \
-	} while (0)
+#include "require.h"
 
 static void delivered(void *context, uint64_t instance, const void *value, size_t size)
 {
