@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
@@ -18,7 +18,7 @@ use crate::cluster::{Cluster, Durability, Plan};
 use crate::deployment::Deployment;
 use crate::waiting::wait_within;
 
-/// Values whose fate is known between two kills of switches.
+/// Values whose fate is known between two kills.
 const BETWEEN_KILLS: usize = 50;
 /// Whatever is waited for comes within this time.
 pub const DEADLINE: Duration = Duration::from_mins(2);
@@ -30,41 +30,13 @@ fn must_have_ended_well(code: ExitStatus, said: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Kills the leader, or all replicas, until this program has ended.
-pub fn kill_replicas(cluster: &mut Cluster<'_>, until: &mut Program, said: &Path) -> Result<()> {
-    let end = Instant::now() + DEADLINE;
-    let mut round = 0;
-    let code = loop {
-        if let Some(code) = until.0.try_wait()? {
-            break code;
-        }
-        ensure!(Instant::now() < end, "it takes too long");
-        thread::sleep(Duration::from_millis(300));
-        if round % 3 == 2 {
-            cluster.kill_all()?;
-            cluster.start_all()?;
-        } else {
-            let leader = cluster.wait_for_leader()?;
-            cluster.kill(leader)?;
-            cluster.wait_for_leader_other_than(leader)?;
-            cluster.start(leader)?;
-        }
-        cluster.wait_for_leader()?;
-        round += 1;
-    };
-    must_have_ended_well(code, said)?;
-    ensure!(round >= 2, "nobody was killed meanwhile");
-    Ok(())
-}
-
-/// Kills one switch after the other until this program has ended, whenever it has printed more.
-pub fn kill_switches(
-    deployment: &mut Deployment<'_>,
+/// Strikes until this program has ended, whenever it has printed more; twice at least.
+fn strike_while(
     until: &mut Program,
     said: &Path,
+    mut strike: impl FnMut(usize) -> Result<()>,
 ) -> Result<()> {
-    let roles = ["coordinator", "acceptor", "acceptor"];
-    let mut killed = 0;
+    let mut round = 0;
     let code = loop {
         let before = lines(said)?.len();
         let mut code = None;
@@ -75,15 +47,43 @@ pub fn kill_switches(
         if let Some(code) = code {
             break code;
         }
-        let switch = (roles[killed % 3], killed % 2);
-        deployment.kill(switch)?;
-        thread::sleep(Duration::from_millis(50));
-        deployment.start(switch)?;
-        killed += 1;
+        strike(round)?;
+        round += 1;
     };
     must_have_ended_well(code, said)?;
-    ensure!(killed >= 2, "{killed} were killed meanwhile");
+    ensure!(round >= 2, "{round} were killed meanwhile");
     Ok(())
+}
+
+/// Kills the leader, or all replicas, until this program has ended.
+pub fn kill_replicas(cluster: &mut Cluster<'_>, until: &mut Program, said: &Path) -> Result<()> {
+    strike_while(until, said, |round| {
+        if round % 3 == 2 {
+            cluster.kill_all()?;
+            cluster.start_all()?;
+        } else {
+            let leader = cluster.wait_for_leader()?;
+            cluster.kill(leader)?;
+            cluster.wait_for_leader_other_than(leader)?;
+            cluster.start(leader)?;
+        }
+        cluster.wait_for_leader().map(drop)
+    })
+}
+
+/// Kills one switch after the other until this program has ended.
+pub fn kill_switches(
+    deployment: &mut Deployment<'_>,
+    until: &mut Program,
+    said: &Path,
+) -> Result<()> {
+    let roles = ["coordinator", "acceptor", "acceptor"];
+    strike_while(until, said, |round| {
+        let switch = (roles[round % 3], round % 2);
+        deployment.kill(switch)?;
+        thread::sleep(Duration::from_millis(50));
+        deployment.start(switch)
+    })
 }
 
 /// What was decided was learned once, in the order of the instances; others at most once.
