@@ -21,6 +21,10 @@ use take_over::{LEFT_TRIES, Ready, TakeOver};
 /// before the host is told.
 const TAKEN_MAX: u32 = 3;
 
+/// Of coordinators that begin together, each waits so much longer than the one before it: that one may need a
+/// while to begin.
+const START: Duration = Duration::from_secs(1);
+
 /// A backup that was hindered each time waits at most so often twice as long.
 const DOUBLINGS_MAX: u32 = 6;
 
@@ -36,7 +40,8 @@ pub struct CoordinatorOptions {
     pub me: u8,
     /// How often it says that it lives.
     pub heartbeat: Duration,
-    /// A backup that hears nothing for this long takes over; each further one waits so much longer.
+    /// The backup behind whoever coordinated last takes over when it hears nothing for this long; each
+    /// further one, by number, waits so much longer; a second, where it has heard of nobody yet.
     pub silence: Duration,
     /// A question is repeated after this.
     pub retry: Duration,
@@ -467,13 +472,24 @@ impl Coordinator {
         Turn::Nothing
     }
 
+    /// How long it hears nobody before it takes over.
+    fn patience(&self) -> Duration {
+        let (me, all) = (self.options.me, self.options.deployment.coordinators);
+        let (me, all) = (u32::from(me), u32::from(all.max(1)));
+        let silence = self.options.silence;
+        let patience = match self.coordinated_round {
+            0 => silence + silence.max(START) * me,
+            round => silence * ((me + all - 1 - u32::from(owner_of(round)) % all) % all + 1),
+        };
+        patience * (1 << self.hindered.min(DOUBLINGS_MAX))
+    }
+
     /// Time has passed; `registers` are the box's.
     pub fn tick(&mut self, now: Since, registers: &PaxosRegisters, orders: &mut Orders) -> Turn {
-        let silence = self.options.silence * (u32::from(self.options.me) + 1);
-        let silence = silence * (1 << self.hindered.min(DOUBLINGS_MAX));
+        let patience = self.patience();
         let is_on = self.coordinates();
         match &mut self.phase {
-            Phase::Backup { heard } if now.saturating_sub(*heard) >= silence => {
+            Phase::Backup { heard } if now.saturating_sub(*heard) >= patience => {
                 return self.ask(now, orders);
             }
             Phase::Backup { .. } | Phase::Retired | Phase::Twin | Phase::NoRoundLeft => {}

@@ -103,7 +103,7 @@ fn coordinating() -> (Coordinator, Header) {
 
 #[test]
 fn silence_lets_backups_take_over_one_after_the_other() {
-    for (me, after) in [(0, 50), (1, 100)] {
+    for (me, after) in [(0, 50), (1, 1050)] {
         let (mut coordinator, mut orders) = (coordinator(me), Orders::new());
         assert_eq!(
             coordinator.tick(at(after - 1), &off(), &mut orders),
@@ -119,11 +119,8 @@ fn silence_lets_backups_take_over_one_after_the_other() {
             ..beat
         };
         coordinator.on_packet(at(45), &older, b"", &mut orders);
-        assert_eq!(
-            coordinator.tick(at(after + 29), &off(), &mut orders),
-            Turn::Nothing
-        );
-        let turn = coordinator.tick(at(after + 30), &off(), &mut orders);
+        assert_eq!(coordinator.tick(at(79), &off(), &mut orders), Turn::Nothing);
+        let turn = coordinator.tick(at(80), &off(), &mut orders);
         let Turn::Asks { round } = turn else {
             panic!("{turn:?}")
         };
@@ -186,6 +183,25 @@ fn what_was_voted_is_proposed_again_beside_the_box() {
         .map(|(_, it)| it.index)
         .collect();
     assert_eq!(again, [2]);
+}
+
+/// The next one by number waits for the shortest time, whoever it is; who coordinated itself for the longest.
+#[test]
+fn whoever_is_next_behind_the_last_coordinator_takes_over_first() {
+    for (me, last, after) in [(1, 0, 50), (2, 0, 100), (0, 0, 150), (2, 1, 50), (0, 2, 50)] {
+        let (mut coordinator, mut orders) = (coordinator(me), Orders::new());
+        coordinator.options.deployment.coordinators = 3;
+        coordinator.coordinated_round = 0x200 + last;
+        assert_eq!(
+            coordinator.tick(at(after - 1), &off(), &mut orders),
+            Turn::Nothing
+        );
+        let turn = coordinator.tick(at(after), &off(), &mut orders);
+        assert!(
+            matches!(turn, Turn::Asks { .. }),
+            "{me} behind {last}: {turn:?}"
+        );
+    }
 }
 
 /// Promises may take longer than backups wait: two that hinder each other must give each other more time.

@@ -205,6 +205,12 @@ impl Learner {
         (self.round > 0).then(|| owner_of(self.round))
     }
 
+    /// The highest round of a coordinator that it has heard of; 0: none.
+    #[must_use]
+    pub fn round(&self) -> u64 {
+        self.round
+    }
+
     /// The instance up to which everybody else has forgotten, if this learner has not had it: only another
     /// learner's checkpoint helps.
     #[must_use]

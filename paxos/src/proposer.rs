@@ -230,6 +230,16 @@ impl Proposer {
         }
     }
 
+    /// Somebody coordinates from now on. What was sent to who did before may be lost, so all of it is sent
+    /// again.
+    pub fn coordinated_anew(&mut self, now: Since, coordinator: Option<u8>, orders: &mut Orders) {
+        for outstanding in self.outstanding.values_mut().filter(|it| it.tries > 0) {
+            outstanding.tries = 1;
+            outstanding.next_try = now;
+        }
+        self.send_what_is_due(now, coordinator, orders);
+    }
+
     /// Time has passed: sends again what was not heard of. Whom it goes to is known less well then.
     pub fn tick(&mut self, now: Since, coordinator: Option<u8>, orders: &mut Orders) {
         if matches!(self.state, Session::Opening { until } if now >= until) {

@@ -51,6 +51,26 @@ fn opened() -> (Proposer, Orders) {
     (proposer, orders)
 }
 
+/// What was sent to a coordinator that is gone does not wait for its next try.
+#[test]
+fn who_begins_to_coordinate_is_sent_what_others_were_sent_before() {
+    let (mut proposer, mut orders) = opened();
+    let first = WINDOW + 1;
+    for ms in [11, 31, 71] {
+        proposer.tick(at(ms), Some(1), &mut orders);
+    }
+    sent(&mut orders);
+    proposer.tick(at(100), Some(1), &mut orders);
+    assert_eq!(sent(&mut orders), [], "the next try is far");
+    proposer.coordinated_anew(at(100), Some(0), &mut orders);
+    assert_eq!(sent(&mut orders), [(To::Coordinators, first, 0)]);
+    // From then on it is tried as if it were new.
+    proposer.tick(at(119), Some(0), &mut orders);
+    assert_eq!(sent(&mut orders), []);
+    proposer.tick(at(120), Some(0), &mut orders);
+    assert_eq!(sent(&mut orders), [(To::Coordinators, first, 0)]);
+}
+
 #[test]
 fn values_wait_for_their_session_and_are_sent_until_they_are_heard_of() {
     let (mut proposer, mut orders) = opened();

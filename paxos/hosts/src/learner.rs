@@ -54,7 +54,13 @@ impl LearnerHost {
         };
         let mut orders = Orders::new();
         let (header, payload) = (&handed.header, &handed.payload);
+        let before = self.learner.round();
         let counted = self.learner.on_packet(now, header, payload, &mut orders);
+        if self.learner.round() > before {
+            let coordinator = self.learner.coordinator();
+            self.proposer
+                .coordinated_anew(now, coordinator, &mut orders);
+        }
         if let Err(why) = counted {
             driver.happened(Happened::Ignored(why, handed.header));
         }
