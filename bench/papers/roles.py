@@ -24,6 +24,8 @@ WINDOW = 16_384
 COORDINATORS = 2
 LEVELDB = Path(__file__).resolve().parents[2] / "target/leveldb/bin"
 SECONDS_MAX = 20
+# As a coordinator's log says it.
+COORDINATES = "it coordinates"
 PRINTED = re.compile(r"operations (\d+), (\d+) per s, p50 (\d+) us, p99 (\d+) us, mean (\d+) us, errors (\d+)")
 
 SWITCHES = System("roles in xdp switches", "xdp", "`quorumwire switch --plane xdp`, acceptors in memory")
@@ -40,12 +42,15 @@ class Deployment(Loaded):
         self.file = folder / "deployment.toml"
         self.write_files()
         self.processes = {}
+        self.is_killed = False
         for number in range(acceptors):
             self.run(*self.words("acceptor", number), "--make-folder", "first", at=self.slot("acceptor", number))
             self.start("acceptor", number)
-        for number in range(COORDINATORS):
-            self.start("coordinator", number)
+        # A backup that hears nobody takes over, and the first takes longer to start in the kernel.
+        self.start("coordinator", 0)
         self.wait_until_it_decides()
+        self.start("coordinator", 1)
+        stack.callback(self.refuse_a_take_over)
 
     def slot(self, role, number):
         """Whose host it is."""
@@ -84,8 +89,14 @@ class Deployment(Loaded):
     def kill(self, role, number):
         """Its process goes, and with that its program in the kernel."""
         process = self.processes.pop((role, number))
+        self.is_killed |= role == "coordinator"
         os.kill(process.pid, signal.SIGKILL)
         process.wait(SECONDS_MAX)
+
+    def refuse_a_take_over(self):
+        """What is measured is the first coordinator, unless it was killed."""
+        if not self.is_killed and COORDINATES in self.log("coordinator", 1).read_text():
+            raise Failed(f"{self.system.name}: the backup took over, though nobody was killed")
 
     def log(self, role, number):
         return self.folder / f"{role}-{number}.log"
