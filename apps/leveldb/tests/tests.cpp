@@ -1,5 +1,6 @@
 // The parts that need no deployment: bytes, the store, and the copy of a folder.
 #include "../src/bytes.hpp"
+#include "../src/checkpoints.hpp"
 #include "../src/copy.hpp"
 #include "../src/protocol.hpp"
 #include "../src/store.hpp"
@@ -9,9 +10,14 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <random>
+#include <set>
+#include <string>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -19,6 +25,31 @@ using namespace qwldb;
 namespace fs = std::filesystem;
 
 constexpr int RANDOM_INPUTS = 200000;
+
+// What was synced since it was looked at last.
+std::mutex synced_mutex;
+std::set<std::string> synced;
+
+std::set<std::string> take_synced()
+{
+	std::lock_guard<std::mutex> guard(synced_mutex);
+
+	return std::exchange(synced, {});
+}
+
+std::set<std::string> logs_of(const std::string &folder)
+{
+	std::set<std::string> logs;
+
+	for (const auto &entry : fs::recursive_directory_iterator(folder)) {
+		if (entry.path().extension() == ".log")
+			logs.insert(entry.path());
+	}
+	return logs;
+}
+
+// What was synced when a checkpoint was told to the library.
+std::set<std::string> synced_before_checkpoint;
 
 void check(bool is_so, const char *what, int line)
 {
@@ -175,9 +206,29 @@ void logs_of_before_are_synced_too()
 
 	for (std::uint64_t place = 1; place <= 20; place++) {
 		store.apply(1 + place, put(session, place, "k" + std::to_string(place), value));
+		std::set<std::string> before = logs_of(folder.path);
+		take_synced();
 		store.sync();
+		std::set<std::string> by_now = take_synced(), after = logs_of(folder.path);
+		CHECK(!by_now.empty());
+		for (const std::string &log : before)
+			CHECK(by_now.count(log) == 1 || after.count(log) == 0);
 	}
 	CHECK(store.get("k1").body == value);
+}
+
+void what_is_checkpointed_was_synced_before()
+{
+	Folder folder;
+	Store store(folder.path);
+
+	CHECK(opened(&store, 1) == 1);
+	take_synced();
+	Checkpoints checkpoints(nullptr, 0, &store);
+	checkpoints.want(1);
+	CHECK(checkpoints.wait_for(std::chrono::minutes(1)) && checkpoints.done() == 1);
+	CHECK(!synced_before_checkpoint.empty());
+	CHECK(synced_before_checkpoint == logs_of(folder.path));
 }
 
 void a_folder_of_somebody_else_is_refused()
@@ -287,12 +338,41 @@ void limits_hold()
 
 } // namespace
 
+// LevelDB's and ours: what is synced is noted.
+extern "C" int fdatasync(int file)
+{
+	std::string path = fs::read_symlink("/proc/self/fd/" + std::to_string(file));
+	std::lock_guard<std::mutex> guard(synced_mutex);
+
+	synced.insert(path);
+	return static_cast<int>(syscall(SYS_fdatasync, file));
+}
+
+// There is no deployment here.
+extern "C" int quorumwire_checkpoint(quorumwire_t *, uint16_t, uint64_t upto, uint64_t *trimmed)
+{
+	synced_before_checkpoint = take_synced();
+	*trimmed = upto;
+	return QUORUMWIRE_OK;
+}
+
+extern "C" const char *quorumwire_error_text(int)
+{
+	return "";
+}
+
+void qwldb::say(const std::string &line)
+{
+	std::fprintf(stderr, "%s\n", line.c_str());
+}
+
 int main()
 {
 	each_request_of_a_session_is_carried_out_once();
 	the_session_that_rested_longest_makes_room();
 	what_was_applied_stands_together_with_its_instance();
 	logs_of_before_are_synced_too();
+	what_is_checkpointed_was_synced_before();
 	a_folder_of_somebody_else_is_refused();
 	a_copy_is_whole_and_of_a_server_that_does_not_run();
 	nonsense_is_no_request();
