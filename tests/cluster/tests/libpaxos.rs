@@ -117,6 +117,15 @@ impl World {
         .with_context(|| fs::read_to_string(self.said(id)).unwrap_or_default())
     }
 
+    /// After a start that was not the first.
+    fn wait_until_it_votes(&self, id: usize) -> Result<()> {
+        let said = self.said(id);
+        wait_within(&format!("a vote of replica {id}"), DEADLINE, || {
+            Ok(fs::read_to_string(&said)?.contains("the acceptor was let in"))
+        })
+        .with_context(|| fs::read_to_string(&said).unwrap_or_default())
+    }
+
     fn last_number(&self, id: usize) -> Result<u64> {
         Ok(self.numbered(id)?.last_key_value().map_or(0, |it| *it.0))
     }
@@ -138,7 +147,7 @@ impl World {
 fn a_counter_goes_on_from_its_file_while_each_replica_is_killed_once() -> Result<()> {
     let mut world = World::new("counter")?;
     let counter = world.compile("counter")?;
-    let file = world.configure(&[("replica", FIRST_PORT)], "verbosity error\n")?;
+    let file = world.configure(&[("replica", FIRST_PORT)], "verbosity debug\n")?;
     let states: Vec<_> = (0..REPLICAS)
         .map(|id| world.path(&format!("state-{id}")).display().to_string())
         .collect();
@@ -159,6 +168,8 @@ fn a_counter_goes_on_from_its_file_while_each_replica_is_killed_once() -> Result
         world.wait_for_number(other, next + 200)?;
         world.start(&counter, id, &[&file, state])?;
         world.wait_for_number(id, next + 400)?;
+        // Acceptors are in memory: until it votes again, two others must live.
+        world.wait_until_it_votes(id)?;
     }
     for (number, text) in world.must_agree()? {
         let before = all.insert(number, text.clone());
