@@ -24,7 +24,7 @@ pub use served::{
 pub use table::{CONFIG, Kind, Spec, TABLE, Unset, documentation};
 pub use values::ValuesOptions;
 
-use crate::planes::{KINDS, KindOptions, PlaneChoice, PlaneKind, Values};
+use crate::planes::{KINDS, KindOptions, MULTICAST, PlaneChoice, PlaneKind, Values};
 use crate::tls::{OwnFiles, PeerFiles};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_kv::MemoryPolicy;
@@ -504,9 +504,6 @@ impl ServerOptions {
     }
 }
 
-/// The lowest multicast address that anybody may use.
-const MULTICAST_LOWEST: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 0);
-
 /// What is wrong with each value alone.
 fn faults_alone(values: &[Value]) -> impl Iterator<Item = Refused> {
     let given = GivenValues(values);
@@ -585,9 +582,8 @@ impl GivenValues<'_> {
         let Some(text) = self.optional(name) else {
             return Ok(None);
         };
-        // Those below are for protocols of one network; switches treat them in their own ways.
         let parsed = text.parse().ok();
-        let group = parsed.filter(|ip: &Ipv4Addr| ip.is_multicast() && *ip >= MULTICAST_LOWEST);
+        let group = parsed.filter(|ip| MULTICAST.contains(ip));
         group.map(Some).ok_or_else(|| self.refused_value(name))
     }
 

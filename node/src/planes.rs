@@ -2,8 +2,8 @@
 //! by name: a folder in `dataplanes/` and a line here make a kind known everywhere.
 use quorumwire_plane_door::OtherEnd;
 pub use quorumwire_plane_door::{
-    BoxOption, BoxSetup, Demand, KindOptions, Note, OpenPlanes, OptionKind, PlaneKind, PlaneOption,
-    PlaneSetup, ProgramAt, Remains, Unset, Values, noted_nowhere,
+    BoxOption, BoxSetup, Demand, KindOptions, MULTICAST, Note, OpenPlanes, OptionKind, PlaneKind,
+    PlaneOption, PlaneSetup, ProgramAt, Remains, Unset, Values, noted_nowhere,
 };
 
 /// All of them.

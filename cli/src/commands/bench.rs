@@ -25,9 +25,7 @@ use pace::Pace;
 use protocol::Protocol;
 use quorumwire_client::addresses::look_up;
 use quorumwire_node::options::{Refused, reachable_argument};
-use quorumwire_paxos_process::{
-    DeploymentFile, Member, MemberOptions, SUBMITTED_MAX, WINDOW_BYTES,
-};
+use quorumwire_paxos_process::{DeploymentFile, Member, MemberOptions, SUBMITTED_MAX};
 use rustls::pki_types::ServerName;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
@@ -297,17 +295,12 @@ fn target(arguments: &Arguments) -> anyhow::Result<Target> {
             let given = arguments.learner.to_string();
             bail!(Refused::flag("learner", given, format!("0 to {last}")));
         }
+        let dir = arguments.dir.clone().unwrap_or_default();
         let member = Member::open(&MemberOptions {
-            deployment,
-            learner: arguments.learner,
-            listen: None,
-            dir: arguments.dir.clone().unwrap_or_default(),
-            memory: None,
-            begin_behind: None,
             only_submits: true,
-            window_bytes: WINDOW_BYTES,
             deadline: CONNECT_TIMEOUT,
             busy_poll: Duration::from_micros(arguments.busy_poll_us),
+            ..MemberOptions::new(deployment, arguments.learner, dir)
         })?;
         return Ok(Target::Deployment(Box::leak(Box::new(member))));
     }

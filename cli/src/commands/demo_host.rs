@@ -7,9 +7,7 @@ pub use map::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
 use super::server::die_with_parent;
 use map::{Decided, Map};
-use quorumwire_paxos_process::{
-    DeploymentFile, Instance, Member, MemberError, MemberOptions, WINDOW_BYTES,
-};
+use quorumwire_paxos_process::{DeploymentFile, Instance, Member, MemberError, MemberOptions};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, stdin};
@@ -31,8 +29,6 @@ const REPORT_PAUSE: Duration = Duration::from_millis(250);
 const LEARN_PAUSE: Duration = Duration::from_millis(50);
 /// Values between two checkpoints.
 const CHECKPOINT_EVERY: u64 = 256;
-/// Its own folder answers within this time.
-const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Arguments of `quorumwire demo-host`.
 #[derive(Debug, clap::Args)]
@@ -126,18 +122,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     die_with_parent(arguments.die_with_parent)?;
     let map = Map::open(&arguments.dir)?;
-    let member = Member::open(&MemberOptions {
-        deployment: DeploymentFile::load(&arguments.deployment)?,
-        learner: arguments.learner,
-        listen: None,
-        dir: arguments.dir.join("learner"),
-        memory: None,
-        begin_behind: None,
-        only_submits: false,
-        window_bytes: WINDOW_BYTES,
-        deadline: DEADLINE,
-        busy_poll: Duration::ZERO,
-    })?;
+    let member = Member::open(&MemberOptions::new(
+        DeploymentFile::load(&arguments.deployment)?,
+        arguments.learner,
+        arguments.dir.join("learner"),
+    ))?;
     let host = Arc::new(Host {
         member,
         map: Mutex::new(map),

@@ -73,17 +73,13 @@ impl Backend {
             Decider::Deployment(given) => {
                 let wrong = |text: String| Failure::new(Code::Configuration, text);
                 let deployment = DeploymentFile::load(&given.file);
+                let deployment = deployment.map_err(|error| wrong(error.to_string()))?;
                 let options = MemberOptions {
-                    deployment: deployment.map_err(|error| wrong(error.to_string()))?,
-                    learner: given.learner,
-                    listen: None,
-                    dir: given.dir,
-                    memory: None,
-                    begin_behind: None,
                     only_submits: given.only_submits,
                     window_bytes: usize::try_from(window_bytes).unwrap_or(usize::MAX),
                     deadline: given.deadline,
                     busy_poll: given.busy_poll,
+                    ..MemberOptions::new(deployment, given.learner, given.dir)
                 };
                 let member = Member::open(&options).map_err(|error| {
                     let mut failure = Failure::from(error);

@@ -3,7 +3,7 @@
 mod options;
 mod remains;
 
-pub use options::{OptionKind, PlaneOption, Unset, Values};
+pub use options::{MULTICAST, OptionKind, PlaneOption, Unset, Values};
 pub use remains::{Note, ProgramAt, Remains, noted_nowhere};
 
 use quorumwire_fastpath::PaxosStore;

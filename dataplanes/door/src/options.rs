@@ -1,6 +1,15 @@
 //! Options that only one kind of plane has, and what was given for them.
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
+
+/// The multicast addresses that anybody may use. Those below are for protocols of one network; switches treat
+/// them in their own ways.
+pub const MULTICAST: RangeInclusive<Ipv4Addr> = RangeInclusive::new(
+    Ipv4Addr::new(224, 0, 1, 0),
+    Ipv4Addr::new(239, 255, 255, 255),
+);
 
 /// An option of a kind of plane.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +41,7 @@ pub enum OptionKind {
         /// The limit.
         bytes_max: usize,
     },
-    /// An IPv4 address at which several hosts hear.
+    /// An IPv4 address at which several hosts hear, out of [`MULTICAST`].
     Multicast,
 }
 

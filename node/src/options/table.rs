@@ -1,7 +1,7 @@
 //! The one list of the server's options: flags, environment variables, keys of the configuration file,
 //! help texts and `docs/configuration.md` all come from here. Nothing is read or checked here.
 use super::PROGRAM_OPTIONS;
-use crate::planes::{self, KINDS};
+use crate::planes::{self, KINDS, MULTICAST};
 use quorumwire_plane_door::{OptionKind, PlaneOption};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use std::fmt::Write as _;
@@ -589,7 +589,7 @@ impl Kind {
                 format!("HOST:PORT that others can connect to, at most {ADDRESS_BYTES_MAX} bytes")
             }
             Self::Address => "IP:PORT that others can send to".to_owned(),
-            Self::Multicast => "224.0.1.0 to 239.255.255.255".to_owned(),
+            Self::Multicast => format!("{} to {}", MULTICAST.start(), MULTICAST.end()),
             Self::Members => format!(
                 "ID=HOST:PORT,ID=HOST:PORT,... with 1 to {VOTERS_MAX} replicas, each id and each address once \
                  (with `join`: up to {MEMBERS_MAX})"

@@ -5,6 +5,7 @@ use quorumwire_fastpath::PaxosStore;
 use quorumwire_interfaces::{PlaneError, PlaneKeyPair, PlaneKeys};
 use quorumwire_paxos::{Deployment, Impossible};
 use quorumwire_paxos_hosts::{Addresses, Place};
+use quorumwire_plane_door::MULTICAST;
 use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
 use quorumwire_wire::packet::{ACCEPTORS_MAX, INSTANCE_WINDOW_MAX, ROUND_OWNERS};
 use serde::Deserialize;
@@ -28,9 +29,6 @@ const SILENCE_MS_RANGE: std::ops::RangeInclusive<u64> = 10..=60_000;
 /// in proportion to that.
 const HEARTBEATS_IN_SILENCE: u32 = 8;
 const HEARTBEAT_MAX: Duration = Duration::from_millis(10);
-
-/// The lowest multicast address that anybody may use.
-const MULTICAST_LOWEST: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 0);
 
 /// What stands in the file.
 #[derive(Debug, Deserialize)]
@@ -281,9 +279,11 @@ fn at_group(
     acceptors: &[SocketAddr],
     coordinators: &[SocketAddr],
 ) -> Result<SocketAddr, String> {
-    if !group.is_multicast() || group < MULTICAST_LOWEST {
+    if !MULTICAST.contains(&group) {
         return Err(format!(
-            "multicast is {group}; allowed: an IPv4 multicast address from {MULTICAST_LOWEST} on"
+            "multicast is {group}; allowed: {} to {}",
+            MULTICAST.start(),
+            MULTICAST.end()
         ));
     }
     let mut ports: Vec<u16> = acceptors.iter().map(SocketAddr::port).collect();

@@ -30,6 +30,8 @@ const STATES_MAX: u32 = 16;
 const KEEPING_PAUSE: Duration = Duration::from_millis(50);
 /// Where that has failed, it is tried again after this.
 const KEEPING_AGAIN_PAUSE: Duration = Duration::from_secs(1);
+/// A call that waits for others does so at most this long, unless its program says otherwise.
+const DEADLINE: Duration = Duration::from_secs(10);
 /// What a value counts beside its bytes.
 const VALUE_COUNTS_BYTES: usize = 64;
 
@@ -59,6 +61,25 @@ pub struct MemberOptions {
     pub deadline: Duration,
     /// It looks for packets for so long before it sleeps.
     pub busy_poll: Duration,
+}
+
+impl MemberOptions {
+    /// A learner that has its folder and address, and takes values as most do.
+    #[must_use]
+    pub fn new(deployment: DeploymentFile, learner: u8, dir: impl Into<PathBuf>) -> Self {
+        Self {
+            deployment,
+            learner,
+            listen: None,
+            dir: dir.into(),
+            memory: None,
+            begin_behind: None,
+            only_submits: false,
+            window_bytes: WINDOW_BYTES,
+            deadline: DEADLINE,
+            busy_poll: Duration::ZERO,
+        }
+    }
 }
 
 /// Why a member cannot do something.

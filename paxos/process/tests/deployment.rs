@@ -2,7 +2,7 @@
 use quorumwire_client::planes::{ClientKey, ClientKeys};
 use quorumwire_paxos_process::{
     DeploymentFile, Durability, Lives, Member, MemberError, MemberOptions, Recovered, Role,
-    STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, WINDOW_BYTES, make_folder, run,
+    STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, make_folder, run,
 };
 use quorumwire_wire::packet::{Header, Kind};
 use socket2::{Domain, Socket, Type};
@@ -170,16 +170,8 @@ fn member(file: &DeploymentFile, learner: u8, dir: &Path) -> Member {
 
 fn options(file: &DeploymentFile, learner: u8, dir: &Path) -> MemberOptions {
     MemberOptions {
-        deployment: file.clone(),
-        learner,
-        listen: None,
-        dir: dir.to_owned(),
-        memory: None,
-        begin_behind: None,
-        only_submits: false,
-        window_bytes: WINDOW_BYTES,
         deadline: DEADLINE,
-        busy_poll: Duration::ZERO,
+        ..MemberOptions::new(file.clone(), learner, dir)
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use quorumwire_paxos_process::{DeploymentFile, Member, MemberOptions, SwitchReport, WINDOW_BYTES};
+use quorumwire_paxos_process::{DeploymentFile, Member, MemberOptions, SwitchReport};
 
 use crate::binary::binary;
 use crate::disk::Scratch;
@@ -275,17 +275,11 @@ impl<'n> Deployment<'n> {
     /// A member with the number of this learner, in this process.
     pub fn member(&self, learner: u8) -> Result<Member> {
         let file = self.path("deployment.toml");
+        let deployment = DeploymentFile::load(Path::new(&file))?;
+        let dir = self.path(&format!("learner-{learner}"));
         let options = MemberOptions {
-            deployment: DeploymentFile::load(Path::new(&file))?,
-            learner,
-            listen: None,
-            dir: self.path(&format!("learner-{learner}")).into(),
-            memory: None,
-            begin_behind: None,
-            only_submits: false,
-            window_bytes: WINDOW_BYTES,
             deadline: DEADLINE,
-            busy_poll: Duration::ZERO,
+            ..MemberOptions::new(deployment, learner, dir)
         };
         let place = COORDINATORS + ACCEPTORS + usize::from(learner);
         Ok(match self.network {

@@ -42,8 +42,17 @@ struct State {
     /// Values that are still to be proposed.
     left: u64,
     under_way: usize,
+    /// The member takes no more.
+    has_ended: bool,
     /// The run is over: what comes yet is not counted.
     is_over: bool,
+}
+
+impl State {
+    /// No value is proposed any more.
+    fn is_done(&self) -> bool {
+        self.left == 0 || self.has_ended
+    }
 }
 
 /// A run, as the member's thread knows it.
@@ -75,6 +84,7 @@ impl ValuesLoad {
                 measured,
                 left: due.map_or(left, |due| due.min(left)),
                 under_way: 0,
+                has_ended: false,
                 is_over: false,
             }),
             changed: Condvar::new(),
@@ -96,7 +106,7 @@ impl Run {
     fn propose_next(self: &Arc<Self>) -> Result<(), MemberError> {
         let now = Instant::now();
         let mut state = self.state();
-        if state.is_over || state.left == 0 || now >= self.ends {
+        if state.is_over || state.is_done() || now >= self.ends {
             return Ok(());
         }
         state.left -= 1;
@@ -144,9 +154,7 @@ impl Run {
             Ok(()) | Err(_) => Ok(()),
         };
         let mut state = self.state();
-        if taken.is_err() {
-            state.left = 0; // nothing is taken any more
-        }
+        state.has_ended |= taken.is_err();
         // Nobody is woken for each value of a closed loop.
         if self.load.pace.is_some() || state.under_way == 0 {
             self.changed.notify_all();
@@ -162,7 +170,7 @@ impl Run {
         let last = self.ends + END_TIMEOUT;
         for number in 0.. {
             let due = begun + pace.due(0, number);
-            if self.state().left == 0 {
+            if self.state().is_done() {
                 break;
             }
             while let wait = due.saturating_duration_since(Instant::now())
@@ -182,7 +190,7 @@ impl Run {
                 .changed
                 .wait_timeout_while(self.state(), time, is_full)
                 .unwrap_or_else(PoisonError::into_inner);
-            if waited.timed_out() || state.left == 0 {
+            if waited.timed_out() || state.is_done() {
                 break;
             }
             state.left -= 1;
@@ -196,7 +204,7 @@ impl Run {
     fn end(&self, begun: Instant) -> Measurements {
         let is_paced = self.load.pace.is_some();
         let goes_on = |it: &mut State| {
-            it.under_way > 0 || !is_paced && it.left > 0 && Instant::now() < self.ends
+            it.under_way > 0 || !is_paced && !it.is_done() && Instant::now() < self.ends
         };
         let last = self.ends + END_TIMEOUT;
         let time = last.saturating_duration_since(Instant::now());

@@ -32,8 +32,6 @@ const SILENCE: Duration = Duration::from_millis(200);
 /// that is sent twice takes two instances.
 const RETRY_OF_MEMORY: Duration = Duration::from_millis(40);
 const RETRY_OF_DISKS: Duration = Duration::from_millis(100);
-/// Calls that wait do so at most this long.
-const DEADLINE: Duration = Duration::from_secs(10);
 /// Bytes of values that the learner has and the process has not taken yet.
 const WINDOW_BYTES: usize = 8 << 20;
 /// Others are asked this often.
@@ -447,17 +445,12 @@ fn learn(
     begins: Option<Begins>,
 ) -> Result<(), String> {
     let dir = shared.options.dir.as_ref().map(|it| it.join("learner"));
+    let memory = dir.is_none().then(MemoryDisk::new);
+    let me = shared.options.me;
     let mut options = MemberOptions {
-        deployment: deployment.clone(),
-        learner: shared.options.me,
-        listen: None,
-        memory: dir.is_none().then(MemoryDisk::new),
-        dir: dir.unwrap_or_default(),
-        begin_behind: None,
-        only_submits: false,
+        memory,
         window_bytes: WINDOW_BYTES,
-        deadline: DEADLINE,
-        busy_poll: Duration::ZERO,
+        ..MemberOptions::new(deployment.clone(), me, dir.unwrap_or_default())
     };
     if begins.is_none() {
         // What the others have by now need not be learned. If nobody answers, it is.
