@@ -74,9 +74,9 @@ qw_paxos_is_outside(const struct qw_paxos_registers *state, __u64 instance)
 }
 
 /* Whether flags are those of a value: what an entry of a replica says, none says. */
-static inline __attribute__((always_inline)) int qw_paxos_flags_fit(const struct qw_header *in)
+static inline __attribute__((always_inline)) int qw_paxos_flags_fit(__u32 flags)
 {
-	return (in->flags & ~(QW_FLAGS_OF_VALUES | QW_FLAG_EPOCH)) == 0;
+	return (flags & ~(__u32)(QW_FLAGS_OF_VALUES | QW_FLAG_EPOCH)) == 0;
 }
 
 /* Coordinator: gives a value its instance. */
@@ -87,7 +87,7 @@ qw_paxos_on_submit(struct qw_paxos_registers *state, const struct qw_header *in,
 	QW_TO_SOFTWARE_IF(in->sender != QW_SENDER_CLIENT, PAXOS_SUBMIT_SENDER);
 	/* Without a session it would be a no-op: decided, and delivered to nobody. */
 	QW_TO_SOFTWARE_IF(in->session == 0, PAXOS_SUBMIT_SESSION);
-	QW_TO_SOFTWARE_IF(!qw_paxos_flags_fit(in), PAXOS_SUBMIT_FLAGS);
+	QW_TO_SOFTWARE_IF(!qw_paxos_flags_fit(in->flags), PAXOS_SUBMIT_FLAGS);
 	QW_TO_SOFTWARE_IF(state->next_instance > QW_INDEX_MAX, PAXOS_LAST_INSTANCE);
 	QW_DROP_IF(qw_paxos_is_outside(state, state->next_instance), PAXOS_SUBMIT_WINDOW);
 	qw_paxos_say(state, QW_KIND_P2A, state->next_instance, state->round, out);
@@ -273,7 +273,7 @@ qw_paxos_vote(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 {
 	__u64 promised = qw_paxos_promised(state, slot, in->index);
 
-	QW_TO_SOFTWARE_IF(!qw_paxos_flags_fit(in), PAXOS_P2A_FLAGS);
+	QW_TO_SOFTWARE_IF(!qw_paxos_flags_fit(in->flags & ~(__u32)QW_FLAG_TELL), PAXOS_P2A_FLAGS);
 	QW_PAXOS_REFUSE_IF(in->term < promised, promised, PAXOS_P2A_OLD);
 	if (QW_BAD(qw_paxos_is_of(slot, in->index) && slot->vote_round == in->term, PAXOS_REPEATED)) {
 		QW_TO_SOFTWARE_IF(!qw_paxos_is_value(slot, in), PAXOS_TWO_VALUES);
@@ -291,7 +291,7 @@ qw_paxos_vote(struct qw_paxos_registers *state, struct qw_paxos_slot *slot,
 	out->header.payload_crc32c = in->payload_crc32c;
 	out->header.session = in->session;
 	out->header.sequence = in->sequence;
-	qw_paxos_send(state, QW_FANOUT, out);
+	qw_paxos_send(state, in->flags & QW_FLAG_TELL ? QW_FANOUT | QW_REPLY : QW_FANOUT, out);
 }
 
 /* Acceptor: a coordinator's packet. */

@@ -56,6 +56,8 @@ pub type PaxosSink<'a> = &'a mut dyn FnMut(PaxosEvent<'_>);
 #[derive(Clone, Copy, Debug)]
 enum Whom {
     All,
+    /// Once, if it is among them.
+    AllAnd(SocketAddr),
     One(SocketAddr),
 }
 
@@ -90,8 +92,12 @@ impl Voice {
                 self.counters.sent += 1;
                 out.send(to, &self.datagram);
             }
-            Whom::All => {
-                for to in &self.destinations {
+            Whom::All | Whom::AllAnd(_) => {
+                let also = match whom {
+                    Whom::AllAnd(to) if !self.destinations.contains(&to) => Some(to),
+                    Whom::All | Whom::AllAnd(_) | Whom::One(_) => None,
+                };
+                for to in self.destinations.iter().chain(&also) {
                     self.counters.sent += 1;
                     out.send(*to, &self.datagram);
                 }
@@ -153,8 +159,7 @@ impl PaxosEngine {
         self.note(done);
     }
 
-    /// Fans out to these from now on: a coordinator to the acceptors, an acceptor to the learners and to the
-    /// coordinators' hosts.
+    /// Fans out to these from now on: a coordinator to the acceptors, an acceptor to the learners.
     pub fn set_destinations(&mut self, destinations: Vec<SocketAddr>) {
         let done = self.store.set_destinations(&destinations);
         self.note(done);
@@ -346,8 +351,9 @@ impl PaxosEngine {
             counters.assigned += 1;
         }
         let whom = match (outcome.has(ACTION_FANOUT), outcome.has(ACTION_REPLY)) {
-            (true, _) => Whom::All,
-            (_, true) => Whom::One(from),
+            (true, false) => Whom::All,
+            (true, true) => Whom::AllAnd(from),
+            (false, true) => Whom::One(from),
             (false, false) => return,
         };
         // The value is lent while it is sent: nothing is copied that does not wait for the disk.

@@ -4,7 +4,7 @@
 use crate::deployment::{Acceptors, Deployment, INSTANCE_MAX, with_payload};
 use crate::mutants::mutant;
 use crate::orders::{Orders, To, send};
-use quorumwire_wire::packet::{FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind};
+use quorumwire_wire::packet::{FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TELL, Header, Kind};
 
 /// What an acceptor's answer meant.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -225,7 +225,7 @@ impl Recovery {
     pub fn proposal(&self) -> Option<(Header, &[u8])> {
         let Value { head, payload } = &self.value;
         let header = Header {
-            flags: head.flags & FLAG_FRAGMENT,
+            flags: head.flags & FLAG_FRAGMENT | FLAG_TELL,
             session: head.session,
             sequence: head.sequence,
             ..self.header(Kind::P2a)

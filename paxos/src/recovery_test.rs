@@ -95,7 +95,10 @@ fn the_vote_of_the_highest_round_is_proposed_whole() {
             (header.session, header.sequence, payload),
             (5, 2, &b"value"[..])
         );
-        assert_eq!((header.flags, header.payload_bytes), (FLAG_FRAGMENT, 5));
+        assert_eq!(
+            (header.flags, header.payload_bytes),
+            (FLAG_FRAGMENT | FLAG_TELL, 5)
+        );
         assert_eq!(
             header.payload_crc32c,
             quorumwire_wire::payload_checksum(b"value")

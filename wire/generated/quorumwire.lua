@@ -46,7 +46,7 @@ local KINDS = {
 	{ name = "p1a", value = 10, doc = "Paxos. Coordinator to acceptors: promise this round, and say what was voted. Of all instances: the payload is the configuration." },
 	{ name = "p1b", value = 11, doc = "Paxos. Acceptor to coordinator: promised; the payload is the value of its vote. Refused: the payload is the acceptor's configuration, if that is another one." },
 	{ name = "p2a", value = 12, doc = "Paxos. Coordinator to acceptors: vote for this value." },
-	{ name = "p2b", value = 13, doc = "Paxos. Acceptor to learners and coordinator: its vote." },
+	{ name = "p2b", value = 13, doc = "Paxos. Acceptor to learners, and to whoever asked to be told: its vote." },
 	{ name = "admit", value = 14, doc = "Paxos. Coordinator's host to that of an acceptor that lost its memory: it is one again." },
 	{ name = "checkpoint", value = 15, doc = "Paxos. Learner to the hosts of coordinators and acceptors: how far it has what was decided." },
 }
@@ -57,6 +57,7 @@ local FLAGS = {
 	{ name = "fragment", value = 8, doc = "The payload is a piece of a command, or of a value: number and count of pieces (32 bits each), then bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is in the log, the command is not complete." },
 	{ name = "refused", value = 16, doc = "ANSWER: there is none of the state machine; `previous_term` says why, the payload says it for people. P1B, P2B: neither promised nor voted." },
 	{ name = "bundle", value = 32, doc = "APPEND: the payload is several commands, each carried out by itself, in this order (README.md). No client may set it." },
+	{ name = "tell", value = 64, doc = "P2A: the vote goes to the sender, too, not to learners alone." },
 }
 -- Why there is no answer (interfaces/src/reason.rs).
 local REFUSALS = {

@@ -62,7 +62,7 @@ enum qw_kind {
 	QW_KIND_P1B = 11,
 	/* Paxos. Coordinator to acceptors: vote for this value. */
 	QW_KIND_P2A = 12,
-	/* Paxos. Acceptor to learners and coordinator: its vote. */
+	/* Paxos. Acceptor to learners, and to whoever asked to be told: its vote. */
 	QW_KIND_P2B = 13,
 	/* Paxos. Coordinator's host to that of an acceptor that lost its memory: it is one
 	 * again. */
@@ -90,6 +90,8 @@ enum qw_flag {
 	/* APPEND: the payload is several commands, each carried out by itself, in this order
 	 * (README.md). No client may set it. */
 	QW_FLAG_BUNDLE = 32,
+	/* P2A: the vote goes to the sender, too, not to learners alone. */
+	QW_FLAG_TELL = 64,
 };
 
 enum qw_role {
@@ -115,7 +117,7 @@ enum qw_action {
 	 * `index`. */
 	QW_STORE = 1,
 	/* Send `header` with the payload to all other replicas of the grant. Coordinator: to all
-	 * acceptors. Acceptor: to all learners and the coordinator's host. */
+	 * acceptors. Acceptor: to all learners. */
 	QW_FANOUT = 2,
 	/* Send `header` to the sender; in a follower, to the leader. */
 	QW_REPLY = 4,
@@ -192,7 +194,7 @@ enum qw_reason {
 	QW_REASON_NO_MEMBER = 25,
 };
 
-#define QW_FLAGS_KNOWN 0x3f
+#define QW_FLAGS_KNOWN 0x7f
 
 /* One header, in the byte order of the machine. */
 struct qw_header {

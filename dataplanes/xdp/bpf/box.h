@@ -157,7 +157,8 @@ static __always_inline int qw_serve_packet(struct xdp_md *ctx, struct qw_served 
 	count = (__u32)*(const volatile __u64 *)&box->destinations;
 	if (s->frame.to_group && s->in.kind != QW_KIND_P2A && !qw_left_out(QW_LEFT_OUT_TO_GROUP))
 		return qw_lose(QW_COUNT_DROPPED_NOT_FOR_GROUP);
-	if (s->in.kind != QW_KIND_SUBMIT && s->in.kind != QW_KIND_P2A) {
+	if (s->in.kind != QW_KIND_SUBMIT &&
+	    (s->in.kind != QW_KIND_P2A || s->in.flags & QW_FLAG_TELL)) {
 		qw_learn_destination(count);
 		qw_tally(s->frame.group_slot, QW_COUNT_PASSED_UP, 1);
 		return XDP_PASS;

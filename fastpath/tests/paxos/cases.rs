@@ -4,7 +4,8 @@ use quorumwire_fastpath as fastpath;
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{
     ACTION_FANOUT, ACTION_HOLD, ACTION_REPLY, ACTION_STORE, ACTION_TO_SOFTWARE, ACTION_VOTE,
-    FLAG_REFUSED, Header, Kind, PacketReason, PaxosRegisters, PaxosRole, PaxosSlot,
+    FLAG_EPOCH, FLAG_REFUSED, FLAG_TELL, Header, Kind, PacketReason, PaxosRegisters, PaxosRole,
+    PaxosSlot,
 };
 
 /// A role's registers, and the slot of the packet's instance.
@@ -66,7 +67,7 @@ fn value_in(header: &Header) -> [u64; 5] {
         header.sequence,
         u64::from(header.payload_crc32c),
         u64::from(header.payload_bytes),
-        u64::from(header.flags & !quorumwire_wire::packet::FLAG_EPOCH),
+        u64::from(header.flags & !(FLAG_EPOCH | FLAG_TELL)),
     ]
 }
 

@@ -56,7 +56,7 @@ const HOLD: u32 = 128;
 const VOTE: u32 = 256;
 
 /// What must have been reached at least once.
-const EXPECTED: [Reached; 50] = [
+const EXPECTED: [Reached; 54] = [
     ("off", "submit", "off", SOFTWARE),
     ("off", "p1a", "off", SOFTWARE),
     ("off", "p2a", "off", SOFTWARE),
@@ -97,8 +97,12 @@ const EXPECTED: [Reached; 50] = [
     ("acceptor", "p1a", "configuration", SOFTWARE),
     ("acceptor", "p2a", "none", STORE + FANOUT),
     ("acceptor", "p2a", "none", STORE + FANOUT + HOLD),
+    ("acceptor", "p2a", "none", STORE + FANOUT + REPLY),
+    ("acceptor", "p2a", "none", STORE + FANOUT + REPLY + HOLD),
     ("acceptor", "p2a", "repeated", FANOUT),
     ("acceptor", "p2a", "repeated", FANOUT + HOLD),
+    ("acceptor", "p2a", "repeated", FANOUT + REPLY),
+    ("acceptor", "p2a", "repeated", FANOUT + REPLY + HOLD),
     ("acceptor", "p2a", "two_values", SOFTWARE),
     ("acceptor", "p2a", "round_old", REPLY),
     ("acceptor", "p2a", "trimmed", REPLY),

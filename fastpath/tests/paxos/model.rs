@@ -4,8 +4,8 @@ use crate::cases::{Call, State};
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{
     ACTION_FANOUT, ACTION_HOLD, ACTION_REPLY, ACTION_STORE, ACTION_TO_SOFTWARE, ACTION_VOTE,
-    FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, PacketReason,
-    PaxosRole, ROUND_OWNERS, SENDER_CLIENT, VERSION,
+    FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TELL, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX,
+    PacketReason, PaxosRole, ROUND_OWNERS, SENDER_CLIENT, VERSION,
 };
 
 /// Nothing is moved.
@@ -130,8 +130,8 @@ fn is_open(state: &State, instance: u64) -> bool {
     (first..first + window).contains(&u128::from(instance))
 }
 
-fn value_flags(packet: &Header) -> Result<u8, No> {
-    match packet.flags & !FLAG_EPOCH {
+fn value_flags(flags: u8) -> Result<u8, No> {
+    match flags & !FLAG_EPOCH {
         flags @ (0 | FLAG_FRAGMENT) => Ok(flags),
         _ => Err(Software(PacketReason::Malformed)),
     }
@@ -145,7 +145,7 @@ fn submit(state: &mut State, packet: &Header) -> Decision {
     if packet.session == 0 {
         return Err(Software(PacketReason::Malformed));
     }
-    let flags = value_flags(packet)?;
+    let flags = value_flags(packet.flags)?;
     if instance == u64::MAX {
         return Err(Software(PacketReason::BeyondLast));
     }
@@ -302,7 +302,12 @@ fn promise_one(state: &mut State, packet: &Header) -> Decision {
 }
 
 fn vote(state: &mut State, packet: &Header) -> Decision {
-    let flags = value_flags(packet)?;
+    let flags = value_flags(packet.flags & !FLAG_TELL)?;
+    let told = if packet.flags & FLAG_TELL == 0 {
+        0
+    } else {
+        ACTION_REPLY
+    };
     let promises = promises(state, packet.index);
     let highest = promises.iter().map(|(round, _)| *round).max().unwrap_or(0);
     if packet.term < highest {
@@ -314,7 +319,7 @@ fn vote(state: &mut State, packet: &Header) -> Decision {
             previous_term: packet.term,
             ..value_of(packet, said(state, Kind::P2b, packet.index, packet.term))
         },
-        actions: sending(state, ACTION_FANOUT),
+        actions: sending(state, ACTION_FANOUT | told),
         ..Outcome::default()
     };
     let mut voted = state.slot;

@@ -2,8 +2,8 @@
 use crate::cases::{Call, State};
 use crate::walk::{Visit, visit_all, visit_states};
 use quorumwire_wire::packet::{
-    FLAG_BLIND, FLAG_BUNDLE, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header, Kind,
-    MAGIC, PAYLOAD_BYTES_MAX, PaxosRegisters, PaxosRole, PaxosSlot, VERSION,
+    FLAG_BLIND, FLAG_BUNDLE, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TELL, FLAG_TICK, Header,
+    Kind, MAGIC, PAYLOAD_BYTES_MAX, PaxosRegisters, PaxosRole, PaxosSlot, VERSION,
 };
 use std::ops::ControlFlow;
 
@@ -175,6 +175,7 @@ fn oddities() -> Vec<Call> {
                 FLAG_TICK,
                 FLAG_FRAGMENT,
                 FLAG_BUNDLE,
+                FLAG_TELL,
                 FLAG_REFUSED,
                 FLAG_EPOCH,
             ] {
@@ -237,6 +238,10 @@ fn acceptor_calls() -> Vec<Call> {
                 all.push(Call::Step(Header { session, ..ask }));
             }
             all.push(Call::Step(propose));
+            all.push(Call::Step(Header {
+                flags: FLAG_FRAGMENT | FLAG_TELL,
+                ..propose
+            }));
             // Each part of a value makes another one.
             all.push(Call::Step(Header {
                 session: 0,

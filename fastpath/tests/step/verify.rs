@@ -211,7 +211,7 @@ fn fields_that_no_sender_makes_are_refused() {
         (Header { kind: 16, ..append }, PacketReason::Malformed),
         (
             Header {
-                flags: 0x40,
+                flags: 0x80,
                 ..append
             },
             PacketReason::Malformed,

@@ -135,15 +135,10 @@ impl AcceptorHost {
         }
     }
 
-    /// To whom an acceptor's box sends: coordinators, of whom some may be away, before learners.
+    /// To whom an acceptor's box sends. A coordinator's host that wants to know asks to be told.
     #[must_use]
     pub fn destinations(addresses: &Addresses) -> Vec<SocketAddr> {
-        let Addresses {
-            learners,
-            coordinators,
-            ..
-        } = addresses;
-        coordinators.iter().chain(learners).copied().collect()
+        addresses.learners.clone()
     }
 
     /// Its box.

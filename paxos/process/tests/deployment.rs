@@ -382,8 +382,9 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
     let mut world = World::begin(3, 2, Durability::Sync, "window = 16");
     let one = world.member(0);
     let (mut last, mut decided) = (0, 0);
+    let (tell, told) = std::sync::mpsc::channel();
     for value in 0.. {
-        let (tell, told) = std::sync::mpsc::channel();
+        let tell = tell.clone();
         let done = move |outcome| {
             tell.send(outcome).ok();
         };
@@ -421,6 +422,8 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
         coordinator.restart();
     }
     one.submit(b"goes on").expect("decided");
+    let waited = told.recv_timeout(DEADLINE).expect("in time");
+    waited.expect("decided");
     let other = world.member(1);
     let begun = Instant::now();
     let behind = loop {
@@ -442,8 +445,8 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
     other
         .submit_then(b"meanwhile".to_vec(), done)
         .expect("taken");
-    let last = take(&one, 1);
-    one.checkpoint(last[0].0).expect("kept");
+    let last = take(&one, 2);
+    one.checkpoint(last[1].0).expect("kept");
     other.begin_behind(one.kept()).expect("a checkpoint");
     let instance = told.recv_timeout(DEADLINE).expect("in time");
     let instance = instance.expect("decided");

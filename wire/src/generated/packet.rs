@@ -47,13 +47,15 @@ pub const FLAG_REFUSED: u8 = 0x10;
 /// Flag. APPEND: the payload is several commands, each carried out by itself, in this order
 /// (README.md). No client may set it.
 pub const FLAG_BUNDLE: u8 = 0x20;
+/// Flag. P2A: the vote goes to the sender, too, not to learners alone.
+pub const FLAG_TELL: u8 = 0x40;
 /// All flags.
-pub const FLAGS_KNOWN: u8 = 0x3f;
+pub const FLAGS_KNOWN: u8 = 0x7f;
 /// Action. Put the payload into the ring at `index`. Acceptor: into the slot of the instance
 /// `index`.
 pub const ACTION_STORE: u32 = 0x1;
 /// Action. Send `header` with the payload to all other replicas of the grant. Coordinator: to all
-/// acceptors. Acceptor: to all learners and the coordinator's host.
+/// acceptors. Acceptor: to all learners.
 pub const ACTION_FANOUT: u32 = 0x2;
 /// Action. Send `header` to the sender; in a follower, to the leader.
 pub const ACTION_REPLY: u32 = 0x4;
@@ -103,7 +105,7 @@ pub enum Kind {
     P1b = 11,
     /// Paxos. Coordinator to acceptors: vote for this value.
     P2a = 12,
-    /// Paxos. Acceptor to learners and coordinator: its vote.
+    /// Paxos. Acceptor to learners, and to whoever asked to be told: its vote.
     P2b = 13,
     /// Paxos. Coordinator's host to that of an acceptor that lost its memory: it is one again.
     Admit = 14,

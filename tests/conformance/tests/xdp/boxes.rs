@@ -12,8 +12,8 @@ use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use quorumwire_plane_xdp::{Attachment, KernelBox, let_pass};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::{
-    FLAG_BLIND, FLAG_FRAGMENT, HEADER_BYTES, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, PacketReason,
-    PaxosRegisters, PaxosRole, SENDER_CLIENT, VERSION,
+    FLAG_BLIND, FLAG_FRAGMENT, FLAG_TELL, HEADER_BYTES, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX,
+    PacketReason, PaxosRegisters, PaxosRole, SENDER_CLIENT, VERSION,
 };
 use rustix::net::sockopt::set_ip_multicast_if;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -236,6 +236,7 @@ impl Twin {
             (0, 0, 0) => "nothing",
             (0, 1, 0) => "left",
             (0, 0, 1) => "kept",
+            (_, 0, 0) if header.is_some_and(|it| it.flags & FLAG_TELL != 0) => "told",
             (1, 0, 0) => "answered",
             _ => "to all",
         };
@@ -325,6 +326,9 @@ impl Sender<'_> {
         if self.dice.below(4) == 0 {
             header.flags |= FLAG_FRAGMENT;
         }
+        if kind == Kind::P2a && self.dice.below(6) == 0 {
+            header.flags |= FLAG_TELL;
+        }
         match self.dice.below(60) {
             0 => header.sender = 9,
             1 => header.flags |= FLAG_BLIND,
@@ -406,6 +410,7 @@ fn coordinator(dice: &mut Dice) -> PaxosRegisters {
 const ACCEPTOR_OUTCOMES: &[&str] = &[
     "Acceptor P2a None to all",
     "Acceptor P2a None answered",
+    "Acceptor P2a None told",
     "Acceptor P2a Repeated to all",
     "Acceptor P2a RoundOld answered",
     "Acceptor P2a Trimmed answered",
