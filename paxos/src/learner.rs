@@ -152,8 +152,10 @@ pub struct Learner {
     /// The last instance that the coordinator says it has given.
     given: u64,
     kept: u64,
-    /// Since when something is missing.
-    missing_since: Option<Since>,
+    /// What was known to be given at that moment.
+    noted: (Since, u64),
+    /// The last instance of which all votes have had time to come.
+    ripe: u64,
     recovering: BTreeMap<u64, Try>,
     patience: Patience,
     /// Instances that the caller wants, with its no-ops, until they are decided or forgotten.
@@ -184,7 +186,8 @@ impl Learner {
             highest_round: 0,
             given: 0,
             kept,
-            missing_since: None,
+            noted: (Since::ZERO, 0),
+            ripe: 0,
             recovering: BTreeMap::new(),
             patience: Patience::default(),
             wanted: BTreeMap::new(),
@@ -264,7 +267,16 @@ impl Learner {
                     self.hear(header);
                 }
                 self.answered(now, header, payload, orders);
-                self.votes.on_vote(header, payload)
+                let counted = self.votes.on_vote(header, payload);
+                // Another one may be asked for in its place, without waiting for the next tick.
+                if self.recovering.contains_key(&header.index)
+                    && self.votes.is_decided(header.index)
+                {
+                    for instance in self.missing(now) {
+                        self.ask(now, instance, &[], orders);
+                    }
+                }
+                counted
             }
             Some(
                 Kind::Request
@@ -346,7 +358,6 @@ impl Learner {
     /// What was decided next.
     pub fn take(&mut self) -> Option<Learned> {
         let decided = self.votes.take()?;
-        self.missing_since = None;
         self.recovering.remove(&decided.instance);
         self.wanted.remove(&decided.instance);
         let fate = self.values.take(&decided);
@@ -367,7 +378,6 @@ impl Learner {
         self.votes.begin_behind(checkpoint);
         self.values = values;
         self.kept = checkpoint;
-        self.missing_since = None;
         self.recovering.clear();
         self.wanted.retain(|instance, _| *instance > checkpoint);
         true
@@ -467,14 +477,18 @@ impl Learner {
     fn missing(&mut self, now: Since) -> Vec<u64> {
         let known = self.given.max(self.votes.highest());
         if self.votes.next() > known {
-            self.missing_since = None;
             return Vec::new();
         }
-        let since = *self.missing_since.get_or_insert(now);
-        let is_patient = now.saturating_sub(since) < self.options.patience;
+        let (noted_at, noted) = self.noted;
+        if now.saturating_sub(noted_at) >= self.options.patience {
+            self.ripe = noted;
+            self.noted = (now, known);
+        } else if noted < self.votes.next() {
+            self.noted = (now, known);
+        }
         let missing = self.votes.missing(known).filter(|instance| {
             let is_begun = self.recovering.contains_key(instance);
-            (is_begun || !is_patient) && !self.wanted.contains_key(instance)
+            (is_begun || *instance <= self.ripe) && !self.wanted.contains_key(instance)
         });
         missing.take(RECOVERING_MAX).collect()
     }

@@ -394,6 +394,54 @@ fn it_reports_what_its_application_has_kept() {
     );
 }
 
+/// Who was away for long asks for the next instance as soon as one is decided: a batch does not wait for a
+/// tick, nor for what has just been given.
+#[test]
+fn who_lacks_many_does_not_wait_between_them() {
+    let window = 128;
+    let options = LearnerOptions {
+        deployment: Deployment {
+            window,
+            ..DEPLOYMENT
+        },
+        ..learner().options
+    };
+    let mut learner = Learner::new(options, 44, 0, Values::default(), 8);
+    let mut orders = Orders::new();
+    let last = u64::from(window);
+    let beat = Header {
+        term: ROUND,
+        index: last,
+        commit_index: 55,
+        ..DEPLOYMENT.header(Kind::Heartbeat, 0)
+    };
+    learner.on_packet(at(0), &beat, b"", &mut orders).unwrap();
+    learner.tick(at(0), &mut orders);
+    learner.tick(at(10), &mut orders);
+    let mut asked: VecDeque<Header> = sent(&mut orders).into();
+    asked.retain(|it| it.kind == Kind::P1a as u8);
+    assert_eq!(asked.len(), RECOVERING_MAX);
+    while let Some(header) = asked.pop_front() {
+        assert!(header.index <= last, "{header:?}");
+        let asks = header.kind == Kind::P1a as u8;
+        for acceptor in 0..2 {
+            let answer = Header {
+                kind: if asks { Kind::P1b } else { Kind::P2b } as u8,
+                flags: 0,
+                sender: acceptor,
+                previous_term: if asks { 0 } else { header.term },
+                commit_index: header.commit_index ^ if asks { header.session } else { 0 },
+                session: 0,
+                ..header
+            };
+            learner.on_packet(at(10), &answer, b"", &mut orders).ok();
+        }
+        asked.extend(sent(&mut orders));
+        while learner.take().is_some() {}
+    }
+    assert_eq!(learner.next(), last + 1);
+}
+
 #[test]
 fn a_heartbeat_shows_what_is_missing_at_the_end() {
     let (mut learner, mut orders) = (learner(), Orders::new());
