@@ -142,7 +142,7 @@ fn what_was_voted_is_proposed_again_beside_the_box() {
         "behind all that may have a vote"
     );
     let asked: Vec<u64> = sent(&mut orders).iter().map(|(_, it)| it.index).collect();
-    assert_eq!(asked, [1, 2]);
+    assert_eq!(asked, [2, 1]);
     let of = |acceptor, instance, voted_in| Header {
         index: instance,
         previous_term: voted_in,

@@ -31,7 +31,9 @@ struct Known {
     trimmed: u64,
     /// The last instance that may have a vote.
     last: u64,
-    /// The next one to ask for.
+    /// The first one to ask for.
+    first: u64,
+    /// The next one to ask for: from the last one down. Learners have had most of them, and wait for the last.
     next: u64,
 }
 
@@ -210,7 +212,7 @@ impl TakeOver {
         self.decided = self.decided.split_off(&(upto + 1));
         self.left = self.left.split_off(&(upto + 1));
         if let Some(known) = &mut self.known {
-            known.next = known.next.max(upto + 1);
+            known.first = known.first.max(upto + 1);
         }
         self.ask_for_more(orders);
     }
@@ -242,7 +244,8 @@ impl TakeOver {
         self.known = Some(Known {
             trimmed,
             last,
-            next: trimmed + 1,
+            first: trimmed + 1,
+            next: last,
         });
         self.ask_for_more(orders);
         let begins_early = mutant("begins-in-front-of-votes");
@@ -258,12 +261,12 @@ impl TakeOver {
         let Some(known) = &mut self.known else {
             return;
         };
-        while known.next <= known.last && self.open.len() < ADOPTED_AT_ONCE {
+        while known.next >= known.first && self.open.len() < ADOPTED_AT_ONCE {
             let instance = known.next;
             let recovery = Recovery::new(self.options.deployment, self.asking, instance, &[]);
             recovery.send(orders);
             self.open.insert(instance, recovery);
-            known.next += 1;
+            known.next -= 1;
         }
     }
 
