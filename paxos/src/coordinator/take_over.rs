@@ -33,7 +33,8 @@ struct Known {
     last: u64,
     /// The first one to ask for.
     first: u64,
-    /// The next one to ask for: from the last one down. Learners have had most of them, and wait for the last.
+    /// The next one to ask for: from the last one down. Learners have had most of them, and wait for the last
+    /// ones.
     next: u64,
 }
 
