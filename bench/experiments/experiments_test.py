@@ -22,6 +22,7 @@ from report import NOT_MEASURED
 HERE = Path(__file__).parent
 FAKE = HERE / "fake_load"
 DEADLINE_SECONDS = 20
+STOPS_SECONDS_MAX = 5
 LENGTH = Length(rounds=2, warm_up_seconds=0, seconds=1, kills=2, seconds_after_kill=1, fractions=(0.25, 0.5, 0.75, 1.2),
                 value_bytes=(8, 16384), replicas=(3, 5), budget_seconds=300)
 # Stops another program by `pause`, tells both process ids, and waits.
@@ -96,6 +97,14 @@ def state(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while its file is read
         return None
+
+
+def state_once_stopped(pid):
+    """A process that runs on another core stands a moment after its signal."""
+    until = time.monotonic() + STOPS_SECONDS_MAX
+    while (found := state(pid)) != "T" and time.monotonic() < until:
+        time.sleep(0.001)
+    return found
 
 
 def run(name, peers, length=LENGTH, said=None, absent=()):
@@ -259,7 +268,7 @@ class Experiments(unittest.TestCase):
             def start(self, stack, folder):
                 @contextlib.contextmanager
                 def cut_off(slot):
-                    cut.append((slot, state(cluster.servers[slot].pid)))
+                    cut.append((slot, state_once_stopped(cluster.servers[slot].pid)))
                     yield
                     cut.append("mended")
 

@@ -56,7 +56,7 @@ pub type PaxosSink<'a> = &'a mut dyn FnMut(PaxosEvent<'_>);
 #[derive(Clone, Copy, Debug)]
 enum Whom {
     All,
-    /// Once, if it is among them.
+    /// All, and this one, who gets it once if it is among them.
     AllAnd(SocketAddr),
     One(SocketAddr),
 }

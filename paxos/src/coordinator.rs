@@ -21,8 +21,8 @@ use take_over::{LEFT_TRIES, Ready, TakeOver};
 /// before the host is told.
 const TAKEN_MAX: u32 = 3;
 
-/// Of coordinators that begin together, each waits so much longer than the one before it: that one may need a
-/// while to begin.
+/// Who has heard of no coordinator since it began waits so much longer than the one before it, or as long as
+/// `silence` if that is more: others may have begun at the same time, and need a while.
 const START: Duration = Duration::from_secs(1);
 
 /// A backup that was hindered each time waits at most so often twice as long.
@@ -41,7 +41,8 @@ pub struct CoordinatorOptions {
     /// How often it says that it lives.
     pub heartbeat: Duration,
     /// The backup behind whoever coordinated last takes over when it hears nothing for this long; each
-    /// further one, by number, waits so much longer; a second, where it has heard of nobody yet.
+    /// further one, by number, waits so much longer; more (`START`) where it has heard of nobody since it
+    /// began.
     pub silence: Duration,
     /// A question is repeated after this.
     pub retry: Duration,

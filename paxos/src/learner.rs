@@ -152,7 +152,7 @@ pub struct Learner {
     /// The last instance that the coordinator says it has given.
     given: u64,
     kept: u64,
-    /// What was known to be given at that moment.
+    /// When it was last noted what was given, and up to where.
     noted: (Since, u64),
     /// The last instance of which all votes have had time to come.
     ripe: u64,
@@ -206,12 +206,6 @@ impl Learner {
     #[must_use]
     pub fn coordinator(&self) -> Option<u8> {
         (self.round > 0).then(|| owner_of(self.round))
-    }
-
-    /// The highest round of a coordinator that it has heard of; 0: none.
-    #[must_use]
-    pub fn round(&self) -> u64 {
-        self.round
     }
 
     /// The instance up to which everybody else has forgotten, if this learner has not had it: only another
@@ -269,9 +263,12 @@ impl Learner {
                 self.answered(now, header, payload, orders);
                 let counted = self.votes.on_vote(header, payload);
                 // Another one may be asked for in its place, without waiting for the next tick.
-                if self.recovering.contains_key(&header.index)
+                let asked_in = self.recovering.get(&header.index).map(|it| it.round);
+                if counted.is_ok()
+                    && asked_in == Some(header.term)
                     && self.votes.is_decided(header.index)
                 {
+                    self.recovering.remove(&header.index);
                     for instance in self.missing(now) {
                         self.ask(now, instance, &[], orders);
                     }

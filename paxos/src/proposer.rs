@@ -230,9 +230,13 @@ impl Proposer {
         }
     }
 
-    /// Somebody coordinates from now on. What was sent to who did before may be lost, so all of it is sent
-    /// again.
+    /// Somebody else coordinates from now on. What was sent to who did before may be lost, so all of it is
+    /// sent again; a session that was being opened there is left for another one.
     pub fn coordinated_anew(&mut self, now: Since, coordinator: Option<u8>, orders: &mut Orders) {
+        if matches!(self.state, Session::Opening { .. }) {
+            self.session = self.chance.next_u64().max(1);
+            self.state = Session::New;
+        }
         for outstanding in self.outstanding.values_mut().filter(|it| it.tries > 0) {
             outstanding.tries = 1;
             outstanding.next_try = now;

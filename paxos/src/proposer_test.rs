@@ -71,6 +71,19 @@ fn who_begins_to_coordinate_is_sent_what_others_were_sent_before() {
     assert_eq!(sent(&mut orders), [(To::Coordinators, first, 0)]);
 }
 
+/// A session that was being opened at a coordinator that is gone is not waited for.
+#[test]
+fn who_begins_to_coordinate_opens_the_session_that_another_one_did_not() {
+    let mut proposer = Proposer::new(DEPLOYMENT, RETRY, 3);
+    let mut orders = Orders::new();
+    assert_eq!(proposer.submit(at(0), b"x", Some(1), &mut orders), Ok(1));
+    let first = proposer.session;
+    assert_eq!(sent(&mut orders), [(To::Coordinator(1), OPENING, 0)]);
+    proposer.coordinated_anew(at(5), Some(0), &mut orders);
+    assert_eq!(sent(&mut orders), [(To::Coordinator(0), OPENING, 0)]);
+    assert_ne!(proposer.session, first, "the first one may be opened yet");
+}
+
 #[test]
 fn values_wait_for_their_session_and_are_sent_until_they_are_heard_of() {
     let (mut proposer, mut orders) = opened();

@@ -302,9 +302,10 @@ fn target(arguments: &Arguments) -> anyhow::Result<Target> {
             busy_poll: Duration::from_micros(arguments.busy_poll_us),
             ..MemberOptions::new(deployment, arguments.learner, dir)
         })?;
-        // As connections are made before: it learns first what it has missed since it ran last.
-        let begins = member.submit(b"");
+        // As connections are made before: it learns first what it has missed since it ran last. A load that
+        // survives comes to terms with a deployment that does not decide.
         if !arguments.survive {
+            let begins = member.submit(b"");
             begins.context("waiting for a first value to be decided")?;
         }
         return Ok(Target::Deployment(Box::leak(Box::new(member))));

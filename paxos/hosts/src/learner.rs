@@ -54,10 +54,10 @@ impl LearnerHost {
         };
         let mut orders = Orders::new();
         let (header, payload) = (&handed.header, &handed.payload);
-        let before = self.learner.round();
+        let before = self.learner.coordinator();
         let counted = self.learner.on_packet(now, header, payload, &mut orders);
-        if self.learner.round() > before {
-            let coordinator = self.learner.coordinator();
+        let coordinator = self.learner.coordinator();
+        if coordinator != before {
             self.proposer
                 .coordinated_anew(now, coordinator, &mut orders);
         }

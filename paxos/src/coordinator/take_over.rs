@@ -157,8 +157,8 @@ impl TakeOver {
         trimmed: u64,
         orders: &mut Orders,
     ) -> Option<Ready> {
-        self.heard.insert(header.sender);
         if header.kind == Kind::P1b as u8 && header.index == 0 {
+            self.heard.insert(header.sender);
             return self.promised(header, trimmed, orders);
         }
         self.on_answer_for_one(header, payload, orders);
@@ -172,6 +172,7 @@ impl TakeOver {
         payload: &[u8],
         orders: &mut Orders,
     ) {
+        self.heard.insert(header.sender);
         let open = self.open.get_mut(&header.index);
         let Some(recovery) = open.or_else(|| self.decided.get_mut(&header.index)) else {
             return;

@@ -163,6 +163,8 @@ impl Plan {
             faults.extend(forgets_what_few_know(&mut random, &deployment, at));
         }
         faults.sort_by_key(|fault| fault.at);
+        // Some take their course from a moment on: peace begins when the last one has come.
+        let trouble = faults.last().map_or(trouble, |it| trouble.max(it.at + 1));
         Self {
             settings,
             faults,

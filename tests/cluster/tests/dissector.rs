@@ -394,7 +394,7 @@ fn wrong_datagram(rng: &mut ChaCha8Rng, right: &[Vec<u8>]) -> Vec<u8> {
             head[..2].copy_from_slice(&MAGIC.to_be_bytes());
             head[2] = VERSION;
             head[3] = rng.random_range(0..15);
-            head[5] &= 0x3f;
+            head[5] &= 0x7f;
             head[6..8].copy_from_slice(&u16::try_from(bytes).expect("short").to_be_bytes());
             let payload: Vec<u8> = (0..bytes).map(|_| rng.random_range(0..6)).collect();
             [&head[..], &payload].concat()

@@ -1,8 +1,9 @@
 //! The packets of the fast path as bytes: what was written by hand decodes to these values and back.
 use crate::vectors::all;
 use quorumwire_wire::packet::{
-    FLAG_BLIND, FLAG_BUNDLE, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, HEADER_BYTES,
-    Header, Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, PacketReason, Role, VERSION,
+    FLAG_BLIND, FLAG_BUNDLE, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TELL, FLAG_TICK,
+    HEADER_BYTES, Header, Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, PacketReason, Role,
+    VERSION,
 };
 
 const SESSION: u64 = 0x0123_4567_89ab_cdef;
@@ -188,6 +189,10 @@ fn of_paxos() -> Vec<(&'static str, Header, Vec<u8>)> {
         sequence: 42,
         ..of_round(Kind::P2a, 2, 0)
     };
+    let told = Header {
+        flags: FLAG_TELL,
+        ..propose
+    };
     let vote = Header {
         kind: Kind::P2b as u8,
         sender: 1,
@@ -240,6 +245,7 @@ fn of_paxos() -> Vec<(&'static str, Header, Vec<u8>)> {
         ("p1b_of_all", promise_all, vec![]),
         ("p1b", promise, value()),
         ("p2a", propose, value()),
+        ("p2a_tell", told, value()),
         ("p2b", vote, value()),
         ("p2b_refused", refused, vec![]),
     ]

@@ -30,7 +30,9 @@ const HEADER: [(&str, usize, usize); 15] = [
     ("tag", 64, 8),
 ];
 const HEXADECIMAL: [&str; 5] = ["magic", "flags", "payload_crc32c", "session", "tag"];
-const FLAGS: [&str; 6] = ["epoch", "blind", "tick", "fragment", "refused", "bundle"];
+const FLAGS: [&str; 7] = [
+    "epoch", "blind", "tick", "fragment", "refused", "bundle", "tell",
+];
 /// What follows from these.
 const DERIVED: [&str; 40] = [
     "heartbeat_round",
