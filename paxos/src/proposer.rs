@@ -65,6 +65,8 @@ struct Outstanding {
     ticket: u64,
     payload: Vec<u8>,
     pieces: Option<Pieces>,
+    /// When it was sent last.
+    sent: Since,
     next_try: Since,
     tries: u32,
 }
@@ -150,6 +152,7 @@ impl Proposer {
             ticket,
             pieces: is_long.then(|| Pieces::of(&payload, PIECE_BYTES_MAX)),
             payload,
+            sent: now,
             next_try: now,
             tries: 0,
         };
@@ -189,11 +192,24 @@ impl Proposer {
             Fate::NoOp => return Vec::new(),
         };
         let settled = self.outstanding.remove(&decided.sequence);
+        self.hurry_the_oldest(now, decided.sequence);
         let settled = settled.map(|it| Settled {
             ticket: it.ticket,
             instance,
         });
         settled.into_iter().collect()
+    }
+
+    /// Values come through, and one that was sent before is not among them: it was lost, and where the window is
+    /// full each time that its turn comes, it would be so for ever.
+    fn hurry_the_oldest(&mut self, now: Since, settled: u64) {
+        if let Some(mut oldest) = self.outstanding.first_entry()
+            && *oldest.key() < settled
+            && now >= oldest.get().sent + self.retry
+        {
+            let next_try = oldest.get().next_try;
+            oldest.get_mut().next_try = next_try.min(now);
+        }
     }
 
     /// Learners do not know the session any more: what was sent in it is not sent again.
@@ -225,6 +241,7 @@ impl Proposer {
         };
         if pieces.keep(number) {
             outstanding.tries = 1;
+            outstanding.sent = now;
             outstanding.next_try = now + self.retry;
             self.send_value(sequence, coordinator, orders);
         }
@@ -281,6 +298,7 @@ impl Proposer {
             let is_again = outstanding.tries > 0;
             outstanding.next_try = now + self.retry * (1 << outstanding.tries.min(DOUBLINGS_MAX));
             outstanding.tries += 1;
+            outstanding.sent = now;
             if let (true, Some(pieces)) = (is_again, &mut outstanding.pieces) {
                 pieces.lost();
             }

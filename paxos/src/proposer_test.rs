@@ -71,6 +71,30 @@ fn who_begins_to_coordinate_is_sent_what_others_were_sent_before() {
     assert_eq!(sent(&mut orders), [(To::Coordinators, first, 0)]);
 }
 
+/// A window that is full each time that a value is tried would keep it out for ever, while later ones come
+/// through.
+#[test]
+fn a_value_that_later_ones_overtake_is_tried_soon() {
+    let (mut proposer, mut orders) = opened();
+    let first = WINDOW + 1;
+    let later = proposer.submit(at(1), b"y", Some(1), &mut orders);
+    assert_eq!(later, Ok(2));
+    for ms in [11, 31, 71] {
+        proposer.tick(at(ms), Some(1), &mut orders);
+    }
+    sent(&mut orders);
+    let value = learned(&proposer, 5, first + 1, Fate::Value(b"y".to_vec()));
+    let settled = proposer.on_learned(at(82), &value, Some(1), &mut orders);
+    assert_eq!(settled.len(), 1);
+    proposer.tick(at(82), Some(1), &mut orders);
+    assert_eq!(sent(&mut orders), [(To::Coordinators, first, 0)]);
+    // Not for each of them.
+    let again = learned(&proposer, 6, first + 1, Fate::Repeated);
+    proposer.on_learned(at(83), &again, Some(1), &mut orders);
+    proposer.tick(at(83), Some(1), &mut orders);
+    assert_eq!(sent(&mut orders), []);
+}
+
 /// A session that was being opened at a coordinator that is gone is not waited for.
 #[test]
 fn who_begins_to_coordinate_opens_the_session_that_another_one_did_not() {
