@@ -200,7 +200,7 @@ impl Proposer {
         settled.into_iter().collect()
     }
 
-    /// Values come through, and one that was sent before is not among them: it was lost, and where the window is
+    /// Values come through, and one that was sent before is not among them: it was lost. Where the window is
     /// full each time that its turn comes, it would be so for ever.
     fn hurry_the_oldest(&mut self, now: Since, settled: u64) {
         if let Some(mut oldest) = self.outstanding.first_entry()
