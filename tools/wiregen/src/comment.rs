@@ -17,6 +17,12 @@ pub fn c(indent: &str, text: &str) -> String {
     format!("{indent}/* {} */\n", lines.join(&format!("\n{indent} * ")))
 }
 
+/// A comment of `SystemVerilog`, with the end of its last line.
+pub fn systemverilog(indent: &str, text: &str) -> String {
+    let lines = broken(text, COLUMNS_MAX - columns(indent) - "// ".len());
+    format!("{indent}// {}\n", lines.join(&format!("\n{indent}// ")))
+}
+
 fn columns(indent: &str) -> usize {
     let tabs = indent.matches('\t').count();
     indent.len() + tabs * (TAB_COLUMNS - 1)

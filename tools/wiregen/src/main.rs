@@ -11,6 +11,7 @@ mod schema;
 #[cfg(test)]
 mod schema_test;
 mod shared;
+mod systemverilog;
 
 use anyhow::{Context, Result, bail};
 use shared::Elsewhere;
@@ -74,6 +75,7 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
     let xdp = shared::parse(&read(XDP)?, &schema, below).context(XDP)?;
     let rings = shared::parse(&read(RINGS)?, &schema, Elsewhere::default()).context(RINGS)?;
     let wire = &root.join("wire");
+    let peer_messages = messages::bodies(wire, "peer.proto", "PeerMessage")?;
     Ok(vec![
         Made {
             path: "wire/src/generated/peer.rs",
@@ -98,10 +100,12 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
         Made {
             path: "wire/generated/quorumwire.lua",
             from: FORMAT,
-            text: lua::generate(
-                &schema,
-                &messages::bodies(wire, "peer.proto", "PeerMessage")?,
-            ),
+            text: lua::generate(&schema, &peer_messages),
+        },
+        Made {
+            path: "dataplanes/fpga/rtl/generated/qw_pkg.sv",
+            from: FORMAT,
+            text: systemverilog::generate(&schema, &checks),
         },
         Made {
             path: "fastpath/include/qw_checks.h",
