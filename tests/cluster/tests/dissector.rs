@@ -88,7 +88,7 @@ fn packets() -> Vec<(String, Vec<u8>)> {
 }
 
 /// What the column Info says of each vector.
-const INFO: [(&str, &str); 24] = [
+const INFO: [(&str, &str); 25] = [
     (
         "request",
         "request session=0x0123456789abcdef sequence=42 blind",
@@ -149,6 +149,10 @@ const INFO: [(&str, &str); 24] = [
     ),
     (
         "p2a",
+        "p2a instance=101 round=3.2 coordinator=2 session=0x0123456789abcdef sequence=42",
+    ),
+    (
+        "p2a_tell",
         "p2a instance=101 round=3.2 coordinator=2 session=0x0123456789abcdef sequence=42",
     ),
     (
@@ -320,7 +324,7 @@ fn what_is_wrong_is_said() -> Result<()> {
         (append[..76].to_vec(), " [cut]"),
         ([&append[..], b"!"].concat(), " [bytes behind it]"),
         (changed(3, 0), " [unknown kind]"),
-        (changed(5, 0x40), " [unknown flags]"),
+        (changed(5, 0x80), " [unknown flags]"),
         (changed(76, b'?'), " [wrong checksum]"),
         (changed(3, 3), " [no payload of this kind has this size]"),
         (question.clone(), "lineage question"),
