@@ -115,12 +115,9 @@ fn a_load_of_values_is_measured() -> Result<()> {
     for number in 0..2 {
         deployment.kill(("coordinator", number))?;
     }
-    let (code, measured, said) = deployment.load(&["--seconds", "1", "--in-flight", "1"])?;
-    ensure!(
-        code == Some(1) && said.contains("not decided in time"),
-        "{said}"
-    );
-    ensure!(measured["operations"] == 0, "{measured}");
+    let (code, _, said) = deployment.load(&["--seconds", "1", "--in-flight", "1"])?;
+    let begins = "waiting for a first value to be decided: no answer in time";
+    ensure!(code == Some(1) && said.contains(begins), "{said}");
     Ok(())
 }
 
