@@ -212,10 +212,15 @@ impl Proposer {
         }
     }
 
-    /// Learners do not know the session any more: what was sent in it is not sent again.
-    fn begin_session(&mut self) -> Vec<Settled> {
+    /// Another session is to be opened.
+    fn draw_session(&mut self) {
         self.session = self.chance.next_u64().max(1);
         self.state = Session::New;
+    }
+
+    /// Learners do not know the session any more: what was sent in it is not sent again.
+    fn begin_session(&mut self) -> Vec<Settled> {
+        self.draw_session();
         let sent = self.outstanding.extract_if(.., |_, it| it.tries > 0);
         let unknown = |(_, it): (u64, Outstanding)| Settled {
             ticket: it.ticket,
@@ -251,8 +256,7 @@ impl Proposer {
     /// sent again; a session that was being opened there is left for another one.
     pub fn coordinated_anew(&mut self, now: Since, coordinator: Option<u8>, orders: &mut Orders) {
         if matches!(self.state, Session::Opening { .. }) {
-            self.session = self.chance.next_u64().max(1);
-            self.state = Session::New;
+            self.draw_session();
         }
         for outstanding in self.outstanding.values_mut().filter(|it| it.tries > 0) {
             outstanding.tries = 1;
@@ -265,8 +269,7 @@ impl Proposer {
     pub fn tick(&mut self, now: Since, coordinator: Option<u8>, orders: &mut Orders) {
         if matches!(self.state, Session::Opening { until } if now >= until) {
             self.opened_in_vain += 1;
-            self.session = self.chance.next_u64().max(1);
-            self.state = Session::New;
+            self.draw_session();
         }
         self.send_what_is_due(now, coordinator, orders);
     }

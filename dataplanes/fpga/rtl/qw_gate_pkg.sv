@@ -38,5 +38,16 @@ package qw_gate_pkg;
     logic [31:0] actions;
     logic [7:0]  reason;
   } outcome_t;
+
+  // How a step refuses a packet: its registers stay as they are.
+  function automatic outcome_t to_software(input logic [7:0] reason);
+    to_software = '0;
+    to_software.actions = qw_pkg::ACTION_TO_SOFTWARE;
+    to_software.reason = reason;
+  endfunction
+  function automatic outcome_t drop(input logic [7:0] reason);
+    drop = '0;
+    drop.reason = reason;
+  endfunction
 endpackage
 // verilator lint_on UNUSEDPARAM

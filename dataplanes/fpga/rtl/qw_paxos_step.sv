@@ -109,15 +109,6 @@ module qw_paxos_step
   logic             keeps;
   outcome_t         out;
 
-  function automatic outcome_t to_software(input logic [7:0] reason);
-    to_software = '0;
-    to_software.actions = ACTION_TO_SOFTWARE;
-    to_software.reason = reason;
-  endfunction
-  function automatic outcome_t drop(input logic [7:0] reason);
-    drop = '0;
-    drop.reason = reason;
-  endfunction
   // verilator lint_off UNUSEDSIGNAL
   // What every packet of a role begins with.
   function automatic header_t say(input paxos_registers_t of, input logic [7:0] kind,

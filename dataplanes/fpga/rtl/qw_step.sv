@@ -51,7 +51,7 @@ module qw_step
     logic index_after_start, index_in_last, index_is_next, index_ever;
     logic history_fits, last_ever;
     logic committed_in_last, committed_in_next, committed_is_news, last_is_news;
-    logic round_in, sequence_in_heard, sequence_in_round;
+    logic sequence_in_heard, sequence_in_round;
     logic candidate_in_commit, number_in_last, number_in_persisted, number_in_round, number_in_released;
     logic candidate_after_start;
   } compared_t;
@@ -102,7 +102,6 @@ module qw_step
     c2.committed_in_next   <= header_i.commit_index < header_i.index;
     c2.committed_is_news   <= header_i.commit_index > state.commit_index;
     c2.last_is_news        <= state.last_index > state.commit_index;
-    c2.round_in            <= header_i.sequence_ <= state.round;
     c2.sequence_in_round   <= header_i.sequence_ <= state.round;
     c2.sequence_in_heard   <= header_i.sequence_ <= heard_by_sender;
     c2.candidate_in_commit <= candidate <= state.commit_index;
@@ -167,15 +166,6 @@ module qw_step
   outcome_t   out;
   logic       moves_match;
 
-  function automatic outcome_t to_software(input logic [7:0] reason);
-    to_software = '0;
-    to_software.actions = ACTION_TO_SOFTWARE;
-    to_software.reason = reason;
-  endfunction
-  function automatic outcome_t drop(input logic [7:0] reason);
-    drop = '0;
-    drop.reason = reason;
-  endfunction
   // What every packet between replicas begins with.
   // verilator lint_off UNUSEDSIGNAL
   function automatic header_t say(input registers_t of, input logic [7:0] kind,
@@ -402,7 +392,7 @@ module qw_step
         else if (in2.kind == KIND_HEARTBEAT) begin
           if (!c2.index_ever) out = to_software(REASON_OF_HEARTBEAT_INDEX);
           else begin
-            if (!c2.round_in) next.round = in2.sequence_;
+            if (!c2.sequence_in_round) next.round = in2.sequence_;
             out.actions = ACTION_REPLY;
             if (learns) begin
               out.commit_from = state.commit_index;

@@ -1,6 +1,4 @@
 """Tags in gates are those of the C; one packet a clock."""
-import random
-
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
@@ -28,8 +26,6 @@ async def tags_are_those_of_the_c(dut):
             first, second = digest(key, payload)
             dut.first_i.value, dut.second_i.value = first, second
         await RisingEdge(dut.clk)
-        if number > HASH_CLOCKS:
-            pass
         if number >= HASH_CLOCKS:
             found = int(dut.tag_o.value)
             assert found == expected[number - HASH_CLOCKS], f"packet {number - HASH_CLOCKS}: {found:#x}"
