@@ -118,6 +118,11 @@ fn a_load_of_values_is_measured() -> Result<()> {
     let (code, _, said) = deployment.load(&["--seconds", "1", "--in-flight", "1"])?;
     let begins = "waiting for a first value to be decided: no answer in time";
     ensure!(code == Some(1) && said.contains(begins), "{said}");
+    let through_anything = ["--rate", "100", "--seconds", "1", "--survive"];
+    let (code, measured, said) = deployment.load(&through_anything)?;
+    let is_said = said.contains("not decided in time");
+    ensure!(code == Some(1) && is_said, "{said}");
+    ensure!(measured["operations"] == 0, "{measured}");
     Ok(())
 }
 
