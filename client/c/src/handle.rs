@@ -369,3 +369,35 @@ impl Handle {
         locked(&self.last_error).clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_replica_inside_has_ended_when_it_is_closed_though_another_thread_has_the_handle() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name).display().to_string();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = listener.local_addr().unwrap();
+        drop(listener);
+        let text = format!(
+            "id = 0\nmembers = \"0={peer}\"\nlearners = \"1\"\ndir = {:?}\nlisten_peer = \"{peer}\"\n\
+             listen_client = \"127.0.0.1:0\"\nlisten_http = \"127.0.0.1:0\"\ndrain_timeout_ms = 100\n",
+            file("data"),
+        );
+        fs::write(file("server.toml"), text).unwrap();
+        let configuration = file("client.toml");
+        let text = format!("replica = {:?}\n", file("server.toml"));
+        fs::write(&configuration, text).unwrap();
+        let open = || Handle::open(Path::new(&configuration));
+        let within_a_call = open().map_err(|it| it.text).unwrap();
+        let twice = open().map(drop).unwrap_err().text;
+        assert!(twice.contains("in use by process"), "{twice}");
+        within_a_call.close().map_err(|it| it.text).unwrap();
+        let anew = open().map_err(|it| it.text).unwrap();
+        anew.close().map_err(|it| it.text).unwrap();
+    }
+}

@@ -1,5 +1,5 @@
 /*
- * A replica inside the program has ended when its handle is closed, whatever another thread waits
+ * A replica inside the program has ended when its handle is closed, whatever other threads wait
  * for: its data folder is free, and it begins anew.
  *
  *   reopened CONFIGURATION
@@ -22,12 +22,11 @@ static void *submits(void *handle)
 
 int main(int argc, char **argv)
 {
-	int times;
+	pthread_t threads[TIMES];
+	int times, joined;
 
 	for (times = 0; argc == 2 && times < TIMES; times++) {
 		quorumwire_t *handle;
-		pthread_t thread;
-		void *decided;
 		char text[512];
 
 		if (quorumwire_open(argv[1], &handle) != QUORUMWIRE_OK) {
@@ -35,10 +34,14 @@ int main(int argc, char **argv)
 			fprintf(stderr, "open: %s\n", text);
 			return EXIT_FAILURE;
 		}
-		if (pthread_create(&thread, NULL, submits, handle) != 0 ||
+		if (pthread_create(&threads[times], NULL, submits, handle) != 0 ||
 		    quorumwire_close(handle) != QUORUMWIRE_OK)
 			return EXIT_FAILURE;
-		if (pthread_join(thread, &decided) != 0 || decided)
+	}
+	for (joined = 0; joined < times; joined++) {
+		void *decided;
+
+		if (pthread_join(threads[joined], &decided) != 0 || decided)
 			return EXIT_FAILURE;
 	}
 	printf("%d times\n", times);
