@@ -597,7 +597,7 @@ fn mutants() {
     use crate::keeper::tests as keeper;
     use crate::outputs::tests as outputs;
     type Test = (&'static str, &'static str, fn());
-    let each: [Test; 7] = [
+    let each: &[Test] = &[
         (
             "batch-carried-out-again",
             "a_batch_is_carried_out_once_and_in_order",
@@ -639,7 +639,7 @@ fn mutants() {
             outputs::two_verdicts_do_not_outvote_two_of_three,
         ),
     ];
-    for (name, test, run) in each {
+    for &(name, test, run) in each {
         run();
         quorumwire_mutants::activate(Some(name));
         let noticed = std::panic::catch_unwind(run).is_err();

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::c_programs::{
-    self, client_file, install, lines, member_file, start, succeed,
+    self, client_file, install, lines, member_file, repository, start, succeed,
 };
 use quorumwire_cluster_tests::cluster::run_started;
 use quorumwire_cluster_tests::deployment::Deployment;
@@ -312,6 +312,51 @@ fn a_replica_inside_that_cannot_start_is_an_error_that_says_why() -> Result<()> 
         twice.contains("data folder") && twice.contains("in use by process"),
         "{twice}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_program_needs_nothing_but_the_archive_which_shows_our_functions_alone() -> Result<()> {
+    let scratch = scratch("c-archive")?;
+    let prefix = scratch.path();
+    install(prefix)?;
+    let archive = prefix.join("lib/libquorumwire.a");
+    let mut symbols = Command::new("nm");
+    let symbols = succeed(
+        symbols
+            .args(["--extern-only", "--defined-only"])
+            .arg(&archive),
+    )?;
+    let names = symbols.lines().filter_map(|it| it.split_once(" T "));
+    let names: Vec<&str> = names.map(|(_, name)| name).collect();
+    let all = symbols.lines().filter(|it| it.split(' ').count() == 3);
+    let are_ours = names
+        .iter()
+        .all(|it| it.starts_with("quorumwire_") || it.starts_with("qw_evpaxos_"));
+    ensure!(
+        names.contains(&"quorumwire_open") && are_ours && all.count() == names.len(),
+        "{symbols}"
+    );
+    // Without the shared libraries.
+    for library in fs::read_dir(prefix.join("lib"))? {
+        let library = library?.path();
+        if library.to_string_lossy().contains(".so") {
+            fs::remove_file(library)?;
+        }
+    }
+    let mut config = Command::new("pkg-config");
+    config.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+    let flags = succeed(config.args(["--static", "--cflags", "--libs", "quorumwire"]))?;
+    let program = prefix.join("reopened");
+    let source = repository().join("tests/cluster/tests/c_library/reopened.c");
+    let mut link = Command::new("cc");
+    link.args(["-std=c99", "-pthread", "-o"])
+        .arg(&program)
+        .arg(source);
+    succeed(link.args(flags.split_whitespace()))?;
+    let refused = Command::new(program).arg("/nowhere.toml").output()?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    ensure!(said.contains("/nowhere.toml: No such file"), "{said}");
     Ok(())
 }
 
