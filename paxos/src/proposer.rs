@@ -258,6 +258,7 @@ impl Proposer {
         if matches!(self.state, Session::Opening { .. }) {
             self.draw_session();
         }
+        self.opened_in_vain = 0;
         for outstanding in self.outstanding.values_mut().filter(|it| it.tries > 0) {
             outstanding.tries = 1;
             outstanding.next_try = now;
@@ -283,7 +284,8 @@ impl Proposer {
             let until = now + self.retry * (1 << doublings);
             self.state = Session::Opening { until };
             let header = self.header(OPENING, 0);
-            send(orders, To::Coordinator(coordinator), header, &[]);
+            let to = To::Coordinator(self.opens_at(coordinator));
+            send(orders, to, header, &[]);
         }
         if self.state != Session::Open {
             return;
@@ -308,6 +310,18 @@ impl Proposer {
             let coordinator = coordinator.filter(|_| !is_again);
             self.send_value(sequence, coordinator, orders);
         }
+    }
+
+    /// Who is to open the session: who is heard, and, if that was in vain, every other time another one. Who was
+    /// heard last may have been killed since, while the others hear one that was cut off before that and does
+    /// not know of it. That one finds out when it proposes something.
+    fn opens_at(&self, heard: u8) -> u8 {
+        let all = u32::from(self.deployment.coordinators);
+        let turn = match self.opened_in_vain {
+            odd if odd % 2 == 1 && all > 1 => odd / 2 % (all - 1) + 1,
+            _ => 0,
+        };
+        u8::try_from((u32::from(heard) + turn) % all).unwrap_or(heard)
     }
 
     fn header(&self, sequence: u64, flags: u8) -> Header {

@@ -157,9 +157,30 @@ fn a_session_that_is_not_opened_in_time_gives_way_to_another() {
     assert_eq!(sent(&mut orders), [(To::Coordinator(1), OPENING, 0)]);
     proposer.tick(at(89), Some(1), &mut orders);
     assert_eq!((sent(&mut orders), proposer.session), (vec![], before));
-    proposer.tick(at(90), Some(0), &mut orders);
+    proposer.tick(at(90), Some(1), &mut orders);
     assert_ne!(proposer.session, before);
+    // Who is heard may be gone, and the other one not know that it is outdated.
     assert_eq!(sent(&mut orders), [(To::Coordinator(0), OPENING, 0)]);
+    proposer.tick(at(250), Some(1), &mut orders);
+    assert_eq!(sent(&mut orders), [(To::Coordinator(1), OPENING, 0)]);
+    proposer.coordinated_anew(at(260), Some(0), &mut orders);
+    assert_eq!(sent(&mut orders), [(To::Coordinator(0), OPENING, 0)]);
+}
+
+#[test]
+fn all_coordinators_have_their_turn_to_open_a_session() {
+    let all = Deployment {
+        coordinators: 4,
+        ..DEPLOYMENT
+    };
+    let mut proposer = Proposer::new(all, RETRY, 3);
+    let asked: Vec<u8> = (0..7)
+        .map(|in_vain| {
+            proposer.opened_in_vain = in_vain;
+            proposer.opens_at(2)
+        })
+        .collect();
+    assert_eq!(asked, [2, 3, 2, 0, 2, 1, 2]);
 }
 
 #[test]
