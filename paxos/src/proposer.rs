@@ -312,9 +312,9 @@ impl Proposer {
         }
     }
 
-    /// Who is to open the session: who is heard, and, if that was in vain, every other time another one. Who was
-    /// heard last may have been killed since, while the others hear one that was cut off before that and does
-    /// not know of it. That one finds out when it proposes something.
+    /// Who is to open the session: who is heard, and, if that was in vain, every other time another one. Who
+    /// was heard last may have been killed since, while the others hear one that was cut off before that and
+    /// does not know of it. That one finds out when it proposes something.
     fn opens_at(&self, heard: u8) -> u8 {
         let all = u32::from(self.deployment.coordinators);
         let turn = match self.opened_in_vain {
