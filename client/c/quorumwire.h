@@ -186,7 +186,8 @@ int quorumwire_checkpoint(quorumwire_t *handle, uint16_t learner, uint64_t upto,
  * For an operator, when a learner is gone for good: nobody is given what stands up to
  * this instance any more, whoever may lack it. `*trimmed` and the time that it blocks
  * are as of quorumwire_checkpoint. A learner that lacks some of it is told so:
- * quorumwire_poll returns QUORUMWIRE_ERROR_TRIMMED, and it can begin with `upto` + 1.
+ * quorumwire_poll returns QUORUMWIRE_ERROR_TRIMMED, and it can begin with `upto` + 1. (A
+ * Paxos deployment has no such call: docs/paxos.md, "When a learner stops".)
  */
 int quorumwire_declare_lost(quorumwire_t *handle, uint64_t upto, uint64_t *trimmed);
 

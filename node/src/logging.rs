@@ -43,10 +43,11 @@ pub fn start_as(level: Level, format: LogFormat) {
         .log_internal_errors(false) // it would be said on standard error, and panic where that cannot be
         .with_target(false)
         .with_ansi(io::stderr().is_terminal());
-    match format {
-        LogFormat::Text => builder.init(),
-        LogFormat::Json => builder.json().flatten_event(true).init(),
-    }
+    // A program that a replica is a part of may have its own.
+    let _ = match format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
     std::panic::set_hook(Box::new(log_panic));
     for kind in KINDS {
         (kind.hand_complaints_to)(|complaint| tracing::info!("{complaint}"));

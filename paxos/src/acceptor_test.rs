@@ -180,7 +180,7 @@ fn what_all_learners_have_is_forgotten() {
         (header, vec![])
     };
     assert_eq!(on(&mut acceptor, &checkpoint(0, 9)).1, []);
-    assert_eq!(acceptor.last_checkpoint(), Some((1, 0)));
+    assert_eq!(acceptor.last_checkpoint(), Some((1, 3)));
     assert_eq!(on(&mut acceptor, &checkpoint(1, 7)).1, [Order::Trim(7)]);
     assert_eq!(on(&mut acceptor, &checkpoint(2, 99)).1, []);
     let mut orders = Orders::new();

@@ -185,7 +185,14 @@ impl Coordinator {
     /// Which learner has kept least, and how far: to be blamed where the window is full.
     #[must_use]
     pub fn last_checkpoint(&self) -> Option<(u8, u64)> {
-        self.checkpoints.last()
+        let (learner, kept) = self.checkpoints.last()?;
+        Some((learner, kept.max(self.trimmed)))
+    }
+
+    /// The highest instance that a learner has had, or that is forgotten.
+    #[must_use]
+    pub fn had(&self) -> u64 {
+        self.had.max(self.trimmed)
     }
 
     /// Numbers in packets that cannot be. They were not believed.

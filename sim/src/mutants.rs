@@ -137,6 +137,9 @@ const STORAGE: &[&str] = &[
     "torn-end-stays",
     "unsynced-not-written-again",
     "vote-not-written",
+    "vote-said-before-sync",
+    "what-later-batches-cover-is-cut",
+    "what-the-mark-covers-is-cut",
 ];
 
 /// Every check of what is known of a served program's clients that can be left out.

@@ -75,7 +75,7 @@ pub enum VotesError {
     #[error("the folder holds an acceptor already")]
     Exists,
     /// There is none in it.
-    #[error("the folder holds no acceptor")]
+    #[error("the folder holds no acceptor: it has to be made first")]
     Nobody,
     /// Another version wrote it.
     #[error("{what} has version {found}; this program reads {readable}")]
@@ -111,13 +111,10 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> VotesError {
 
 impl VotesOwner {
     fn in_words(self) -> String {
-        let how = if self.is_durable {
-            "on disk"
-        } else {
-            "in memory"
-        };
+        let durability = if self.is_durable { "sync" } else { "memory" };
         format!(
-            "acceptor {} of {} in the deployment with number {}, with votes {how}",
+            "acceptor {} of {} with durability {durability}, in the deployment whose name, window and numbers of hosts \
+             make the number {}",
             self.me, self.acceptors, self.group
         )
     }

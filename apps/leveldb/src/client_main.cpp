@@ -86,7 +86,9 @@ public:
 				if (code)
 					return *code;
 			} catch (const Gone &gone) {
-				why_ = gone.what();
+				// What is cut short by the deadline says nothing of its own.
+				if (turn == 0 || Now::now() < deadline_)
+					why_ = gone.what();
 			}
 		}
 		*body = why_;

@@ -12,7 +12,7 @@ use quorumwire_paxos_process::{
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -146,6 +146,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             LivesName::Lost => Lives::ReplacesLost,
         };
         make_folder(&options, lives)?;
+        let dir = arguments.dir.as_deref().unwrap_or(Path::new(""));
+        outln!("{}: the folder is made", dir.display())?;
         return Ok(ExitCode::SUCCESS);
     }
     let listener = open_page(arguments)?;

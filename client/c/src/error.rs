@@ -136,7 +136,9 @@ impl From<MemberError> for Failure {
             MemberError::Deployment(_) => Code::Configuration,
             MemberError::System(..) | MemberError::Folder(..) => Code::Internal,
             MemberError::TooLong { .. } | MemberError::NoOpTooLong { .. } => Code::TooLarge,
-            MemberError::Unknown | MemberError::Late => Code::OutcomeUnknown,
+            MemberError::Unknown | MemberError::Late | MemberError::LateBehind { .. } => {
+                Code::OutcomeUnknown
+            }
             MemberError::Behind { .. } => Code::Trimmed,
             MemberError::Delivered(_) => Code::Argument,
             MemberError::TooFar { .. } | MemberError::NotDelivered(_) => Code::NotDecided,

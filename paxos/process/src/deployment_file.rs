@@ -202,6 +202,11 @@ impl DeploymentFile {
                     "{address} can be reached by nobody; allowed: an address with a port"
                 ));
             }
+            if address.is_ipv4() != addresses.acceptors.iter().all(SocketAddr::is_ipv4) {
+                return Err(format!(
+                    "{address} is of another family than others; allowed: all IPv4, or all IPv6"
+                ));
+            }
             if !seen.insert(address) {
                 return Err(format!(
                     "{address} stands there twice; allowed: one for each host"

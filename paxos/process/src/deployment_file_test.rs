@@ -98,6 +98,10 @@ fn what_makes_no_sense_is_refused_with_what_is_allowed() {
         (format!("{GOOD}window = 131072"), "at most 65536"),
         (format!("{GOOD}silence-ms = 1"), "10 to 60000"),
         (format!("{GOOD}learner = 1"), "learner"),
+        (
+            GOOD.replace("10.0.0.1:7500", "[fd00::1]:7500"),
+            "[fd00::1]:7500 is of another family than others; allowed: all IPv4, or all IPv6",
+        ),
         (GOOD.replace("key-file = \"orders.keys\"", ""), "key-file"),
     ];
     for (text, expected) in cases {

@@ -3,6 +3,8 @@
 //! program.
 mod deployment_file;
 mod member;
+mod member_error;
+mod progress;
 mod report;
 mod reporter;
 mod station;
@@ -11,9 +13,8 @@ mod switch;
 mod waiting;
 
 pub use deployment_file::{DeploymentError, DeploymentFile, DeploymentParts, Timing};
-pub use member::{
-    Instance, Member, MemberError, MemberOptions, Recovered, SUBMITTED_MAX, WINDOW_BYTES,
-};
+pub use member::{Instance, Member, MemberOptions, Recovered, SUBMITTED_MAX, WINDOW_BYTES};
+pub use member_error::MemberError;
 pub use quorumwire_paxos::VALUE_BYTES_MAX;
 pub use quorumwire_paxos_hosts::Addresses;
 pub use quorumwire_storage::{LearnerCheckpoint, MemoryDisk};

@@ -1,5 +1,6 @@
 //! A switch's view of itself, for people and their tools: what it is, and what it has said last, in words.
 //! Whoever asks makes it; the switch's loop has no part in that.
+use crate::progress::UNDECIDED;
 use crate::status::{Standing, SwitchCounters, SwitchStatus};
 use crate::switch::{Durability, Role, SwitchOptions};
 use quorumwire_datagrams::SocketCounters;
@@ -206,9 +207,20 @@ fn faults(status: &SwitchStatus, window: Option<&WindowReport>) -> Vec<String> {
     if let Some(window) = window
         && window.free == 0
     {
-        let (learner, upto) = status.last_checkpoint.unwrap_or_default();
+        faults.push(match status.last_checkpoint {
+            Some((learner, upto)) => {
+                format!(
+                    "the window is full: learner {learner} has checkpointed up to instance {upto}"
+                )
+            }
+            None => "the window is full: nothing was heard of several learners".to_owned(),
+        });
+    }
+    if status.undecided >= UNDECIDED {
         faults.push(format!(
-            "the window is full: learner {learner} has checkpointed up to instance {upto}"
+            "nothing was decided for {} ms, though values are proposed: a majority of acceptors, or every learner, is \
+             gone",
+            millis(status.undecided)
         ));
     }
     let of_standing = match status.standing {

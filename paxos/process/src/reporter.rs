@@ -108,13 +108,21 @@ impl Reporter {
         let full = counters.reason(PacketReason::WindowFull);
         if full > self.window_full && now >= self.next_of_window {
             self.next_of_window = now + COMPLAINT_PAUSE;
-            let (learner, kept) = last.unwrap_or_default();
-            tracing::warn!(
-                values = full - self.window_full,
-                learner,
-                kept,
-                "the window is full: values are not taken until this learner has checkpointed more"
-            );
+            let values = full - self.window_full;
+            if let Some((learner, kept)) = last {
+                tracing::warn!(
+                    values,
+                    learner,
+                    kept,
+                    "the window is full: values are not taken until this learner has checkpointed more"
+                );
+            } else {
+                tracing::warn!(
+                    values,
+                    "the window is full, and nothing was heard of several learners: values are not taken until they \
+                     have checkpointed more"
+                );
+            }
             self.window_full = full;
         }
     }

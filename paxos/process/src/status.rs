@@ -89,6 +89,8 @@ pub struct SwitchStatus {
     pub slow: Arc<SlowStatus>,
     /// Which learner has checkpointed least, and how far.
     pub last_checkpoint: Option<(u8, u64)>,
+    /// A coordinator: for so long no learner has had more, though more is proposed.
+    pub undecided: Duration,
 }
 
 /// Where a switch says how it does, every [`STATUS_PAUSE`].

@@ -1,6 +1,7 @@
 //! A switch: a process that coordinates or votes. One thread waits for packets, lets the host do what they
 //! mean, makes durable what has to be, and sends what came of it.
 use crate::deployment_file::{DeploymentError, DeploymentFile};
+use crate::progress::Progress;
 use crate::station::Station;
 use crate::status::{STATUS_PAUSE, SlowStatus, Standing, StatusCell, SwitchStatus};
 use quorumwire_datagrams::Datagrams;
@@ -83,7 +84,7 @@ impl BoxPlane {
     /// A box of this kind that is off, where a switch listens.
     fn open(
         &self,
-        listen: SocketAddr,
+        (listen, listen_option): (SocketAddr, &'static str),
         setup: BoxSetup,
         destinations: &[SocketAddr],
     ) -> Result<Box<dyn PaxosStore>, SwitchError> {
@@ -94,7 +95,7 @@ impl BoxPlane {
         let kind_options = KindOptions {
             demand: Demand::Yes,
             listen,
-            listen_option: "listen",
+            listen_option,
             values: &self.values,
         };
         let mut opened = (boxes.open)(&kind_options, setup).map_err(SwitchError::Plane)?;
@@ -150,15 +151,15 @@ pub enum SwitchError {
     },
     /// The deployment's file or key cannot be used.
     #[error("option deployment: {0}")]
-    Deployment(#[from] DeploymentError),
+    Deployment(DeploymentError),
     /// It cannot listen.
-    #[error("cannot listen on {0}: {1}")]
+    #[error("cannot listen on {0}: {1}{hint}", hint = in_use(.1))]
     Listen(SocketAddr, io::Error),
     /// Its folder cannot be opened or made.
     #[error("{0}: {1}")]
     Folder(PathBuf, io::Error),
     /// What is in its folder cannot be used.
-    #[error("{0}: {1}")]
+    #[error("{0}: {1}{hint}", hint = to_be_made(.1))]
     Votes(PathBuf, VotesError),
     /// The disk failed: what was not durable was not said.
     #[error("{0}: writing votes: {1}; restart it when the disk works")]
@@ -181,6 +182,12 @@ pub enum SwitchError {
     /// The system does not say when packets come.
     #[error("waiting for packets: {0}")]
     Wait(io::Error),
+}
+
+impl From<DeploymentError> for SwitchError {
+    fn from(error: DeploymentError) -> Self {
+        Self::Deployment(error)
+    }
 }
 
 impl SwitchError {
@@ -282,6 +289,22 @@ pub fn make_folder(options: &SwitchOptions, lives: Lives) -> Result<(), SwitchEr
         .map_err(|error| SwitchError::Votes(dir.clone(), error))
 }
 
+fn to_be_made(error: &VotesError) -> &'static str {
+    if matches!(error, VotesError::Nobody) {
+        " (option make-folder: `first` in a new deployment, `lost` where it has run before)"
+    } else {
+        ""
+    }
+}
+
+fn in_use(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::AddrInUse {
+        ": perhaps this switch runs already"
+    } else {
+        ""
+    }
+}
+
 /// How often a box looks after its surroundings.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
@@ -314,7 +337,8 @@ pub fn run(
                 window: options.deployment.deployment.window,
                 hears: together.map(|(group, _)| *group.ip()),
             };
-            let store = plane.open(listen, setup, &destinations)?;
+            let given_by = options.listen.map_or("deployment", |_| "listen");
+            let store = plane.open((listen, given_by), setup, &destinations)?;
             options.deployment.place_within(own, store)?
         }
         None => options.deployment.place(own)?,
@@ -334,6 +358,7 @@ pub fn run(
         role = ?options.role,
         number = options.number,
         address = %own,
+        listens = %listen,
         "the switch runs"
     );
     let mut station = Station::new(wire, log, options.busy_poll);
@@ -350,6 +375,7 @@ pub fn run(
         counters: PaxosCounters::default(),
         slow: Arc::default(),
         to_declare: None,
+        progress: Progress::default(),
         status,
     };
     if let Some(upto) = options.declare_lost {
@@ -447,6 +473,17 @@ impl Host {
         }
     }
 
+    /// A coordinator that coordinates: the instance that learners have had, and the last with a value.
+    fn open(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Coordinator(host) if host.software().coordinates() => {
+                let last = host.engine().registers().next_instance.saturating_sub(1);
+                Some((host.software().had(), last))
+            }
+            Self::Coordinator(_) | Self::Acceptor(_) => None,
+        }
+    }
+
     fn look_around(&mut self) -> Option<String> {
         match self {
             Self::Coordinator(host) => host.look_around(),
@@ -466,6 +503,7 @@ struct Process<'a> {
     slow: Arc<SlowStatus>,
     /// A coordinator: lost up to here, once it coordinates.
     to_declare: Option<u64>,
+    progress: Progress,
     status: &'a StatusCell,
 }
 
@@ -565,6 +603,13 @@ impl Process<'_> {
             let last = self.host.last_checkpoint();
             self.station.reporter.look(&self.counters, last);
         }
+        self.progress.note(now, self.host.open());
+        if self.progress.is_to_be_said() {
+            tracing::warn!(
+                "nothing was decided for some time, though values are proposed: a majority of acceptors, or every \
+                 learner, is gone"
+            );
+        }
         if now >= self.next_status {
             self.next_status = now + STATUS_PAUSE;
             self.status.set(self.status_now());
@@ -604,6 +649,7 @@ impl Process<'_> {
             of_socket: self.station.socket_counters(),
             slow: Arc::clone(&self.slow),
             last_checkpoint: self.host.last_checkpoint(),
+            undecided: self.progress.stands(),
         }
     }
 

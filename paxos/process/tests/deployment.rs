@@ -437,6 +437,15 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
         matches!(behind, MemberError::Behind { upto } if upto >= last),
         "{behind}"
     );
+    // Who submits is told what to do.
+    let error = other
+        .submit(b"at once")
+        .expect_err("nobody tells it of its session");
+    let said = error.to_string();
+    assert!(
+        matches!(error, MemberError::LateBehind { upto } if upto >= last),
+        "{said}"
+    );
     // With what the other one has kept it goes on, and with what was submitted meanwhile.
     let (tell, told) = std::sync::mpsc::channel();
     let done = move |outcome| {
@@ -450,7 +459,9 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
     other.begin_behind(one.kept()).expect("a checkpoint");
     let instance = told.recv_timeout(DEADLINE).expect("in time");
     let instance = instance.expect("decided");
-    assert_eq!(take(&other, 1), [(instance, b"meanwhile".to_vec())]);
+    let taken = take(&other, 2);
+    assert_eq!(taken[0].1, b"at once");
+    assert_eq!(taken[1], (instance, b"meanwhile".to_vec()));
 }
 
 #[test]

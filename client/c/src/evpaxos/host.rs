@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 /// Ports of coordinators and learners are so much higher than those of the file.
 const COORDINATOR_PORTS: u16 = 1000;
 const LEARNER_PORTS: u16 = 2000;
+/// The highest port of an acceptor.
+const PORT_MAX: u16 = u16::MAX - LEARNER_PORTS;
 /// Instances that can be open.
 const WINDOW: u32 = 4096;
 /// A backup takes over after so long.
@@ -62,12 +64,9 @@ pub struct HostOptions {
     pub nodelay: bool,
 }
 
-/// Another port of the same host.
+/// Another port of the same host. [`check`] says that there is one.
 fn shifted(address: SocketAddr, by: u16) -> SocketAddr {
-    let port = address.port().checked_add(by);
-    // From the top to behind those that are the system's.
-    let port = port.unwrap_or_else(|| address.port().wrapping_add(by) + 1024);
-    SocketAddr::new(address.ip(), port)
+    SocketAddr::new(address.ip(), address.port().saturating_add(by))
 }
 
 /// Where the roles of these acceptors' processes are.
@@ -106,6 +105,12 @@ fn deployment(
 
 /// Whether these can be the acceptors of a deployment.
 pub fn check(acceptors: &[SocketAddr]) -> Result<(), String> {
+    if let Some(high) = acceptors.iter().find(|it| it.port() > PORT_MAX) {
+        return Err(format!(
+            "{high} is refused; allowed: ports up to {PORT_MAX}, since those {COORDINATOR_PORTS} and {LEARNER_PORTS} \
+             above it are taken, too"
+        ));
+    }
     let nobody = Founded {
         identity: [0; 16],
         numbers: Vec::new(),
