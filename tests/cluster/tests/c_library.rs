@@ -332,7 +332,7 @@ fn a_program_needs_nothing_but_the_archive_which_shows_our_functions_alone() -> 
     let all = symbols.lines().filter(|it| it.split(' ').count() == 3);
     let are_ours = names
         .iter()
-        .all(|it| it.starts_with("quorumwire_") || it.starts_with("qw_evpaxos_"));
+        .all(|it| it.starts_with("quorumwire_") || it.starts_with("qw_"));
     ensure!(
         names.contains(&"quorumwire_open") && are_ours && all.count() == names.len(),
         "{symbols}"
