@@ -11,11 +11,11 @@ module qw_digest
     input  logic                 first_i,
     input  logic                 last_i,
     input  logic [BEAT_BITS-1:0] data_i,
-    input  logic [          1:0] key_i,        // which of the keys, known with the second beat
+    input  logic [GROUP_BITS+1:0] key_i,       // which of the keys, known with the second beat
     input  logic [          7:0] words_i,      // known with the second beat, too
     // The host's: a word of a key.
     input  logic                 key_write_i,
-    input  logic [          1:0] key_number_i,
+    input  logic [GROUP_BITS+1:0] key_number_i,
     input  logic [          7:0] key_word_i,
     input  logic [         63:0] key_data_i,
     // The digest, one clock long.
@@ -28,7 +28,7 @@ module qw_digest
 
   // A row of keys is for a beat: lane n of beat r has the payload's word 8 (r - 1) - 1 + n, and the key
   // of the same number, for the second sum the next one. So lane 8 of a row is lane 0 of the next one.
-  logic [63:0] bank[LANES+1][4<<ROW_BITS];
+  logic [63:0] bank[LANES+1][GROUPS_MAX*KEYS<<ROW_BITS];
   logic [ROW_BITS-1:0] write_row;
   logic [2:0] write_lane;
   always_comb {write_row, write_lane} = key_word_i + 8'd9;

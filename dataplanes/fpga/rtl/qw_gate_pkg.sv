@@ -4,10 +4,25 @@ package qw_gate_pkg;
   // Bytes of a beat.
   localparam int BEAT_BYTES = 64;
   localparam int BEAT_BITS = 8 * BEAT_BYTES;
-  // Before the packet: Ethernet, IPv4 and UDP.
-  localparam int LOWER_BYTES = 42;
+  // Groups that a core serves.
+  localparam int GROUPS_MAX = 8;
+  localparam int GROUP_BITS = 3;
+  // Keys of a group: the replicas' two, then the clients' two (qw_key_number).
+  localparam int KEYS = 4;
+  // What stands before a packet: Ethernet, a VLAN's tag or none, IP, UDP.
+  localparam logic [1:0] LOWER_IPV4 = 0, LOWER_IPV4_VLAN = 1, LOWER_IPV6 = 2, LOWER_IPV6_VLAN = 3;
+  localparam int LOWER_IPV4_BYTES = 42, LOWER_IPV4_VLAN_BYTES = 46;
+  localparam int LOWER_IPV6_BYTES = 62, LOWER_IPV6_VLAN_BYTES = 66;
+  // Frames that have come and are not judged yet: about twice what the tag's pipeline holds.
+  localparam int FRAMES_MAX = 128;
+  localparam int UDP_BYTES = 8;
+  // Of the longest payload.
+  localparam int PAYLOAD_WORDS_MAX = (qw_pkg::PAYLOAD_BYTES_MAX + 7) / 8;
   // Of a payload's digest.
   localparam int DIGEST_BYTES = 16;
+  // Words of its key. The tag's own key has two, which come under other numbers.
+  localparam int DIGEST_KEY_WORDS = PAYLOAD_WORDS_MAX + 1;
+  localparam logic [7:0] KEY_WORD_LOW = 8'd254, KEY_WORD_HIGH = 8'd255;
   // From the words of a packet to its tag.
   localparam int HASH_CLOCKS = 52;
   // From a record's last beat to its digest.
@@ -38,6 +53,76 @@ package qw_gate_pkg;
     logic [31:0] actions;
     logic [7:0]  reason;
   } outcome_t;
+
+  // Where somebody is.
+  typedef struct packed {
+    logic [127:0] address;  // IPv4 mapped
+    logic [15:0] port;
+    logic [47:0] mac;       // 0: not known
+  } endpoint_t;
+  localparam logic [95:0] IPV4_MAPPED = 96'hffff;
+
+  // Where the planes of the groups are: the host's.
+  typedef struct packed {
+    logic [11:0] vlan;       // 0: untagged
+    logic [31:0] multicast;  // IPv4, at which all replicas hear; 0: none
+    endpoint_t [GROUPS_MAX-1:0] at;  // port 0: there is no plane
+    // With which of their two keys the replicas of a group sign, and its clients are answered.
+    logic [GROUPS_MAX-1:0] cluster_epoch;
+    logic [GROUPS_MAX-1:0] clients_epoch;
+  } place_t;
+
+  // What is known of a frame.
+  typedef struct packed {
+    logic ours;                    // it is to one of the planes, as far as its first beat says
+    logic [GROUP_BITS-1:0] group;  // the plane's
+    logic [1:0] lower;             // what stands before the packet
+    logic to_group;                // to the address of all replicas
+    logic [15:0] udp_bytes;
+    endpoint_t sender;
+  } found_t;
+
+  // What shall become of a frame.
+  typedef struct packed {
+    logic is_ours;      // else it is the host's, unchanged
+    logic [7:0] reason; // of ours: REASON_NONE, or why it is dropped
+    logic foreign;      // not ours: it came to one of our ports
+    found_t found;
+    qw_pkg::header_t header;
+  } verdict_t;
+
+  // What a tag is made of.
+  typedef struct packed {
+    logic [GROUP_BITS+1:0] key;     // the group, then which of its keys
+    logic [BEAT_BITS-1:0] header;   // what stands before the tag
+    logic longer;                   // a payload: the digest counts
+    logic [63:0] first, second;     // of the digest
+  } tag_request_t;
+  // From such a request to its tag.
+  localparam int TAG_CLOCKS = HASH_CLOCKS + 1;
+
+  // A packet that is to be sent.
+  typedef struct packed {
+    qw_pkg::header_t header;        // without tag and epoch
+    logic [GROUP_BITS-1:0] group;
+    logic [qw_pkg::REPLICAS_MAX-1:0] peers;  // to these replicas; none: to `to`
+    endpoint_t to;
+  } sending_t;
+
+  // Whether a kind is one whose tag is made with the clients' key.
+  function automatic logic is_clients(input logic [7:0] kind);
+    return kind == qw_pkg::KIND_REQUEST || kind == qw_pkg::KIND_ANSWER || kind == qw_pkg::KIND_SUBMIT;
+  endfunction
+
+  // Bytes before a packet.
+  function automatic logic [6:0] lower_bytes(input logic [1:0] lower);
+    unique case (lower)
+      LOWER_IPV4: return 7'(LOWER_IPV4_BYTES);
+      LOWER_IPV4_VLAN: return 7'(LOWER_IPV4_VLAN_BYTES);
+      LOWER_IPV6: return 7'(LOWER_IPV6_BYTES);
+      LOWER_IPV6_VLAN: return 7'(LOWER_IPV6_VLAN_BYTES);
+    endcase
+  endfunction
 
   // How a step refuses a packet: its registers stay as they are.
   function automatic outcome_t to_software(input logic [7:0] reason);

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from layouts import HEADER, PAXOS_REGISTERS, PAXOS_SLOT, REGISTERS, ROOT
+from layouts import HEADER, HEADER_BYTES, PAXOS_REGISTERS, PAXOS_SLOT, REGISTERS, ROOT
 
 
 class Outcome(ctypes.Structure):
@@ -16,23 +16,54 @@ class TagKey(ctypes.Structure):
     _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64), ("digest", ctypes.c_uint64 * 173)]
 
 
-def load():
-    library = Path(os.environ["QUORUMWIRE_HDL_BUILD"]) / "fastpath.so"
-    return ctypes.CDLL(str(library))
+class Endpoint(ctypes.Structure):
+    _fields_ = [("address", ctypes.c_uint8 * 16), ("port", ctypes.c_uint8 * 2), ("mac", ctypes.c_uint8 * 6)]
+
+
+class Place(ctypes.Structure):
+    """Where planes are (tests/host/found.c)."""
+    _fields_ = [("vlan", ctypes.c_uint32), ("multicast", ctypes.c_uint8 * 4), ("at", Endpoint * 8)]
+
+
+class Found(ctypes.Structure):
+    """What is found in a frame (the same)."""
+    _fields_ = [("at", ctypes.c_uint32), ("bytes", ctypes.c_uint32), ("group", ctypes.c_uint32), ("to_group", ctypes.c_uint32),
+                ("sender", Endpoint)]
+
+
+class KeyPair(ctypes.Structure):
+    _fields_ = [("key", TagKey * 2), ("valid", ctypes.c_uint64)]
+
+
+class Keys(ctypes.Structure):
+    """The replicas', then the clients'."""
+    _fields_ = [("pairs", KeyPair * 2)]
+
+
+# Each library with its source and where that looks for headers.
+LIBRARIES = {
+    "fastpath": ("fastpath/src/shim.c", ["fastpath/include", "wire/generated"]),
+    "found": ("dataplanes/fpga/tests/host/found.c",
+              ["dataplanes/fpga/tests/host", "dataplanes/xdp/bpf", "fastpath/include", "wire/generated"]),
+}
+
+
+def load(name):
+    return ctypes.CDLL(str(Path(os.environ["QUORUMWIRE_HDL_BUILD"]) / f"{name}.so"))
 
 
 def compile_into(folder):
     """What `load` loads."""
-    library = folder / "fastpath.so"
-    subprocess.run(["cc", "-O2", "-std=gnu11", "-shared", "-fPIC", f"-I{ROOT}/fastpath/include", f"-I{ROOT}/wire/generated",
-                    f"{ROOT}/fastpath/src/shim.c", "-o", str(library)], check=True)
+    for name, (source, headers) in LIBRARIES.items():
+        subprocess.run(["cc", "-O2", "-std=gnu11", "-shared", "-fPIC", *(f"-I{ROOT / header}" for header in headers),
+                        str(ROOT / source), "-o", str(folder / f"{name}.so")], check=True)
 
 
 class Fastpath:
     """Each call gives what it returned and how it left the registers."""
 
     def __init__(self):
-        self.c = load()
+        self.c = load("fastpath")
         self.c.qw_real_tag.restype = ctypes.c_uint64
 
     def _told(self, state, out):
@@ -77,8 +108,35 @@ class Fastpath:
         self.c.qw_real_tag_key_make(ctypes.byref(made), ctypes.byref(given))
         return made
 
+    def check(self, keys, packet):
+        """The reason why a packet is not taken, as far as form and tag say, and its header."""
+        header, given = HEADER.in_memory(), packet.ljust(HEADER_BYTES, b"\0")
+        reason = self.c.qw_real_check_form(given, ctypes.c_uint32(len(packet)), ctypes.byref(header))
+        if reason == 0:
+            payload = packet[HEADER_BYTES:]
+            reason = self.c.qw_real_check_tag(ctypes.byref(keys), ctypes.byref(header), packet, payload)
+        return reason, HEADER.values(header)
+
     def tag(self, key, header, payload):
         return self.c.qw_real_tag(ctypes.byref(key), header, payload, ctypes.c_uint32(len(payload)))
+
+
+def found(place, frame):
+    """Where the packet in a frame is, or None if it is none of ours."""
+    library, it = load("found"), Found()
+    said = library.qw_found(ctypes.byref(place), frame, ctypes.c_uint32(len(frame)), ctypes.byref(it))
+    if said < 0:
+        raise OSError("qw_found could not ask")
+    return it if said else None
+
+
+def sent(place, group, to, packet):
+    """The frame in which a group's plane sends a packet."""
+    library, frame = load("found"), ctypes.create_string_buffer(len(packet) + 66)
+    made = library.qw_sent(ctypes.byref(place), ctypes.c_uint32(group), ctypes.byref(to), packet, ctypes.c_uint32(len(packet)), frame)
+    if made <= 0:
+        raise OSError("qw_sent could not make it")
+    return frame.raw[:made]
 
 
 # Why a call that returns a truth has refused, as the gates say it.

@@ -60,6 +60,7 @@ class Layout:
 
 HEADER = Layout("header", FORMAT["header"]["fields"])
 REGISTERS = Layout("registers", FORMAT["registers"]["fields"])
+HEADER_BYTES = HEADER.bits // 8
 PAXOS_REGISTERS = Layout("paxos_registers", FORMAT["paxos_registers"]["fields"])
 PAXOS_SLOT = Layout("paxos_slot", FORMAT["paxos_slot"]["fields"])
 # Of the gates (rtl/qw_gate_pkg.sv), with the header in front of it.
