@@ -6,41 +6,51 @@ module qw_step
 (
     input  logic       clk,
     input  logic       rst_i,
-    // The host's: all registers. Only while the role is off and no operation is under way.
+    // The host's: all registers of a group. Only while its role is off and no operation is under way.
     input  logic       load_i,
+    input  logic [GROUP_BITS-1:0] load_group_i,
     input  registers_t load_registers_i,
-    output registers_t registers_o,
     // An operation; in the clock behind it there is none.
     input  logic       valid_i,
+    input  logic [GROUP_BITS-1:0] group_i,
     input  op_t        op_i,
     input  header_t    header_i,
     input  logic [63:0] number_i,  // PERSISTED, HEARTBEAT, RELEASE
-    // Two clocks later what is to be done. RELEASE: no action, a reason if there is no such index.
+    // Two clocks later what is to be done, and the registers as they are then. RELEASE: no action, a reason
+    // if there is no such index.
     output logic       valid_o,
-    output outcome_t   outcome_o
+    output outcome_t   outcome_o,
+    output registers_t registers_o
 );
   localparam logic [7:0] FLAGS_OF_ENTRIES = FLAG_BLIND | FLAG_TICK | FLAG_FRAGMENT | FLAG_BUNDLE;
   localparam logic [7:0] FLAGS_OF_HOSTS = FLAG_TICK | FLAG_REFUSED | FLAG_BUNDLE;
   localparam int SLOTS = REPLICAS_MAX;
 
-  registers_t state;
   // at_least[k][j]: what replica k has acknowledged is at least what j has.
-  logic [SLOTS-1:0] at_least[SLOTS];
-  always_comb registers_o = state;
+  typedef logic [SLOTS-1:0][SLOTS-1:0] order_t;
+  // Of all groups; of the one that has its turn, as the first clock reads it and the second keeps it.
+  registers_t states[1<<GROUP_BITS];
+  order_t     orders[1<<GROUP_BITS];
+  registers_t state1, state;
+  order_t     at_least;
+  logic [GROUP_BITS-1:0] group2;
+  // None since the reset: off.
+  logic [(1<<GROUP_BITS)-1:0] is_loaded;
+  always_comb state1 = is_loaded[group_i] ? states[group_i] : '0;
 
   // ---- First clock: comparisons.
   // The index that a replica's register may go to: what a member says, what its host says, or the next.
   logic [63:0] candidate;
   logic        is_leader, is_follower;
   always_comb begin
-    is_leader   = state.role == ROLE_LEADER;
-    is_follower = state.role == ROLE_FOLLOWER;
+    is_leader   = state1.role == ROLE_LEADER;
+    is_follower = state1.role == ROLE_FOLLOWER;
     unique case (op_i)
       OP_PERSISTED: candidate = number_i;
       OP_PACKET:
       candidate = header_i.kind == KIND_REQUEST || header_i.kind == KIND_FORWARD ?
-          state.last_index + 1 : header_i.index;
-      default: candidate = state.last_index + 1;
+          state1.last_index + 1 : header_i.index;
+      default: candidate = state1.last_index + 1;
     endcase
   end
 
@@ -71,55 +81,58 @@ module qw_step
   always_comb begin
     heard_by_sender = '0;
     for (int slot = 0; slot < SLOTS; slot++)
-      if (header_i.sender == 8'(slot)) heard_by_sender |= state.heard_round[slot];
+      if (header_i.sender == 8'(slot)) heard_by_sender |= state1.heard_round[slot];
   end
 
   always_ff @(posedge clk) begin
     valid2     <= valid_i && !rst_i;
+    group2     <= group_i;
+    state      <= state1;
+    at_least   <= orders[group_i];
     op2        <= op_i;
     in2        <= header_i;
     number2    <= number_i;
     candidate2 <= candidate;
     c2.leads               <= is_leader;
     c2.follows             <= is_follower;
-    c2.group_fits          <= header_i.group == state.group;
+    c2.group_fits          <= header_i.group == state1.group;
     c2.version_fits        <= header_i.version == VERSION;
     c2.too_long            <= header_i.payload_bytes > 16'(PAYLOAD_BYTES_MAX);
-    c2.term_old            <= header_i.term < state.term;
-    c2.term_new            <= header_i.term > state.term;
-    c2.no_member           <= header_i.sender >= state.replicas;
+    c2.term_old            <= header_i.term < state1.term;
+    c2.term_new            <= header_i.term > state1.term;
+    c2.no_member           <= header_i.sender >= state1.replicas;
     c2.no_register         <= header_i.sender >= 8'(SLOTS);
-    c2.is_me               <= header_i.sender == state.me;
-    c2.is_leaders          <= header_i.sender == state.leader;
-    c2.me_fits             <= state.me < state.replicas && state.me < 8'(SLOTS);
-    c2.index_after_start   <= header_i.index > state.start_index;
-    c2.index_in_last       <= header_i.index <= state.last_index;
-    c2.index_is_next       <= header_i.index == state.last_index + 1;
+    c2.is_me               <= header_i.sender == state1.me;
+    c2.is_leaders          <= header_i.sender == state1.leader;
+    c2.me_fits             <= state1.me < state1.replicas && state1.me < 8'(SLOTS);
+    c2.index_after_start   <= header_i.index > state1.start_index;
+    c2.index_in_last       <= header_i.index <= state1.last_index;
+    c2.index_is_next       <= header_i.index == state1.last_index + 1;
     c2.index_ever          <= header_i.index != '1;
-    c2.history_fits        <= header_i.previous_term == state.last_term;
-    c2.last_ever           <= state.last_index >= ~64'd1;
-    c2.committed_in_last   <= header_i.commit_index < state.last_index;
+    c2.history_fits        <= header_i.previous_term == state1.last_term;
+    c2.last_ever           <= state1.last_index >= ~64'd1;
+    c2.committed_in_last   <= header_i.commit_index < state1.last_index;
     c2.committed_in_next   <= header_i.commit_index < header_i.index;
-    c2.committed_is_news   <= header_i.commit_index > state.commit_index;
-    c2.last_is_news        <= state.last_index > state.commit_index;
-    c2.sequence_in_round   <= header_i.sequence_ <= state.round;
+    c2.committed_is_news   <= header_i.commit_index > state1.commit_index;
+    c2.last_is_news        <= state1.last_index > state1.commit_index;
+    c2.sequence_in_round   <= header_i.sequence_ <= state1.round;
     c2.sequence_in_heard   <= header_i.sequence_ <= heard_by_sender;
-    c2.candidate_in_commit <= candidate <= state.commit_index;
-    c2.candidate_after_start <= candidate > state.start_index;
-    c2.number_in_last      <= number_i <= state.last_index;
-    c2.number_in_persisted <= number_i <= state.persisted_index;
-    c2.number_in_round     <= number_i <= state.round;
-    c2.number_in_released  <= number_i <= state.released_index;
-    used2                  <= state.last_index - state.released_index;
-    open2                  <= state.last_index - state.commit_index;
-    missing2               <= state.last_index - header_i.index;
+    c2.candidate_in_commit <= candidate <= state1.commit_index;
+    c2.candidate_after_start <= candidate > state1.start_index;
+    c2.number_in_last      <= number_i <= state1.last_index;
+    c2.number_in_persisted <= number_i <= state1.persisted_index;
+    c2.number_in_round     <= number_i <= state1.round;
+    c2.number_in_released  <= number_i <= state1.released_index;
+    used2                  <= state1.last_index - state1.released_index;
+    open2                  <= state1.last_index - state1.commit_index;
+    missing2               <= state1.last_index - header_i.index;
     for (int slot = 0; slot < SLOTS; slot++) begin
-      candidate_at_least2[slot] <= candidate >= state.match_index[slot];
-      at_least_candidate2[slot] <= state.match_index[slot] >= candidate;
-      after_start2[slot]        <= state.match_index[slot] > state.start_index;
-      after_commit2[slot]       <= state.match_index[slot] > state.commit_index;
+      candidate_at_least2[slot] <= candidate >= state1.match_index[slot];
+      at_least_candidate2[slot] <= state1.match_index[slot] >= candidate;
+      after_start2[slot]        <= state1.match_index[slot] > state1.start_index;
+      after_commit2[slot]       <= state1.match_index[slot] > state1.commit_index;
       // The C shifts by the lowest four bits.
-      members2[slot]            <= state.replicas[3:0] > 4'(slot);
+      members2[slot]            <= state1.replicas[3:0] > 4'(slot);
     end
   end
 
@@ -127,7 +140,7 @@ module qw_step
   // Counting. `counted` is the slot whose register goes to the candidate.
   logic [SLOTS-1:0] counted, holds_candidate, is_best;
   logic [2:0]       holders_of_candidate;
-  logic [SLOTS-1:0] ge[SLOTS];  // at_least, as it is then
+  order_t           ge;  // at_least, as it is then
   logic [SLOTS-1:0] can_commit;
   logic             candidate_held;
   logic [63:0]      best;
@@ -412,18 +425,30 @@ module qw_step
   `undef QW_ASSIGN
   `undef QW_COUNT
 
+  registers_t after;
+  always_comb begin
+    after = next;
+    for (int slot = 0; slot < SLOTS; slot++)
+      if (moves_match && counted[slot]) after.match_index[slot] = candidate2;
+  end
+  order_t loaded;
+  always_comb
+    for (int k = 0; k < SLOTS; k++)
+      for (int j = 0; j < SLOTS; j++)
+        loaded[k][j] = load_registers_i.match_index[k] >= load_registers_i.match_index[j];
+
   always_ff @(posedge clk) begin
-    valid_o   <= valid2 && !rst_i;
-    outcome_o <= out;
-    if (rst_i) state <= '0;
-    else if (load_i) state <= load_registers_i;
-    else if (valid2) begin
-      state <= next;
-      for (int slot = 0; slot < SLOTS; slot++)
-        if (moves_match && counted[slot]) state.match_index[slot] <= candidate2;
+    valid_o     <= valid2 && !rst_i;
+    outcome_o   <= out;
+    registers_o <= after;
+    if (rst_i) is_loaded <= '0;
+    else if (load_i) is_loaded[load_group_i] <= 1'b1;
+    if (load_i) begin
+      states[load_group_i] <= load_registers_i;
+      orders[load_group_i] <= loaded;
+    end else if (valid2) begin
+      states[group2] <= after;
+      orders[group2] <= moves_match ? ge : at_least;
     end
-    if (!rst_i && valid2 && moves_match) at_least <= ge;
-    if (rst_i || load_i) for (int k = 0; k < SLOTS; k++) for (int j = 0; j < SLOTS; j++)
-      at_least[k][j] <= load_registers_i.match_index[k] >= load_registers_i.match_index[j];
   end
 endmodule

@@ -10,6 +10,7 @@ from layouts import ACTION, FLAG, HEADER, KIND, LIMIT, REASON, REGISTERS, ROLE, 
 
 OPERATIONS = 60_000
 WALK = 40
+GROUPS = 8
 OPS = ["packet", "submit", "persisted", "heartbeat", "release"]
 SLOTS = LIMIT["replicas_max"]
 # What must have been reached, or too little was shown.
@@ -125,14 +126,18 @@ async def the_step_is_that_of_the_c(dut):
     dut.rst_i.value = 1
     await ClockCycles(dut.clk, 4)
     dut.rst_i.value = 0
-    state = None
+    # Until something is loaded a group is off.
+    states, steps = [REGISTERS.zeros() for _ in range(GROUPS)], [WALK - 3] * GROUPS
     for number in range(OPERATIONS):
-        if number % WALK == 0:
-            state = registers(dice, c)
-            dut.load_registers_i.value = REGISTERS.vector(state)
+        group = dice.below(GROUPS)
+        steps[group] += 1
+        if steps[group] == WALK:
+            steps[group], states[group] = 0, registers(dice, c)
+            dut.load_registers_i.value, dut.load_group_i.value = REGISTERS.vector(states[group]), group
             dut.load_i.value = 1
             await RisingEdge(dut.clk)
             dut.load_i.value = 0
+        state, dut.group_i.value = states[group], group
         op = "packet" if dice.below(8) else dice.one_of(OPS)
         given = header(dice, state)
         count = dice.near(state["round"] if op == "heartbeat" else state["last_index"])
@@ -141,11 +146,12 @@ async def the_step_is_that_of_the_c(dut):
         await RisingEdge(dut.clk)
         dut.valid_i.value = 0
         # What stands there when nothing is valid counts for nothing.
-        dut.header_i.value = dice.number(HEADER.bits)
+        dut.header_i.value, dut.group_i.value = dice.number(HEADER.bits), dice.below(GROUPS)
         await RisingEdge(dut.clk)
         await RisingEdge(dut.clk)
         assert int(dut.valid_o.value) == 1
         before, (state, expected) = state, c.replica(op, state, given, count)
+        states[group] = state
         found = outcome_of_vector(int(dut.outcome_o.value))
         why = f"operation {number}: {op} {count} of {given} in {before}"
         assert found == expected, f"{why}\nin gates {found}\nin C     {expected}"
