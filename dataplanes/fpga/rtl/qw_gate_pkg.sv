@@ -109,6 +109,37 @@ package qw_gate_pkg;
     endpoint_t to;
   } sending_t;
 
+  // How far a packet that goes on is from where it stood: as it was; without who asked before the command;
+  // with it.
+  localparam logic [1:0] MOVED_NOT = 0, MOVED_WITHOUT_ORIGIN = 1, MOVED_WITH_ORIGIN = 2;
+
+  // What a follower asks for beyond what the step says (fastpath/include/qw_gap.h).
+  typedef enum logic [1:0] {
+    ASKING_AS_SAID,
+    ASKING_NOT,
+    ASKING_MORE
+  } asking_t;
+
+  // What becomes of a frame, and of what it leads to.
+  typedef struct packed {
+    logic passes;              // the frame is the host's
+    logic stores;              // an entry of the log
+    logic sends;               // a packet
+    logic with_payload;        // of the frame; else the packet is a header
+    logic [1:0] moved;
+    logic client_in_payload;   // of the slot: it stands there before the command
+    logic [1:0] lower;
+    logic [15:0] bytes;        // of the frame's packet
+    sending_t sending;
+    logic [575:0] slot;        // an entry's slot, as in memory, without its payload
+    logic [63:0] index;
+  } decision_t;
+
+  // A number as it is in the host's memory.
+  function automatic logic [63:0] in_memory(input logic [63:0] number);
+    for (int at = 0; at < 8; at++) in_memory[8*at+:8] = number[56-8*at+:8];
+  endfunction
+
   // Whether a kind is one whose tag is made with the clients' key.
   function automatic logic is_clients(input logic [7:0] kind);
     return kind == qw_pkg::KIND_REQUEST || kind == qw_pkg::KIND_ANSWER || kind == qw_pkg::KIND_SUBMIT;

@@ -150,6 +150,7 @@ module qw_open
       .data_i (data2),
       .take_i (found2.ours),
       .lower_i(found2.lower),
+      .moved_i(MOVED_NOT),
       .bytes_i(found2.udp_bytes - 16'(UDP_BYTES)),
       .group_i(found2.group),
       .valid_o(record_valid),

@@ -4,7 +4,7 @@
 //
 // Each frame that is taken becomes one record, also one that ends too early.
 module qw_record
-  import qw_gate_pkg::*;
+  import qw_pkg::ORIGIN_BYTES, qw_gate_pkg::*;
 (
     input  logic                 clk,
     input  logic                 rst_i,
@@ -15,6 +15,7 @@ module qw_record
     input  logic [BEAT_BITS-1:0] data_i,
     input  logic                 take_i,
     input  logic [          1:0] lower_i,
+    input  logic [          1:0] moved_i,
     input  logic [         15:0] bytes_i,  // of the record
     input  logic [GROUP_BITS-1:0] group_i,
     // Its record, two clocks behind the beat of the frame that completes one of its own.
@@ -28,7 +29,7 @@ module qw_record
   // The frame's beat before, and what is known of the frame.
   logic [BEAT_BITS-1:0] previous;
   logic taking, skips, begun, flush;
-  logic [1:0] lower;
+  logic [1:0] lower, moved;
   logic [15:0] bytes, left;  // of the record; those that are not out
   logic [GROUP_BITS-1:0] group;
 
@@ -41,13 +42,21 @@ module qw_record
     makes = flush || valid_i && !first_i && taking && !skips;
     ends = flush || left <= 16'(BEAT_BYTES);
     both = {previous, data_i};
-    unique case (lower)
-      LOWER_IPV4: made = both[2*BEAT_BITS-1-8*LOWER_IPV4_BYTES-:BEAT_BITS];
-      LOWER_IPV4_VLAN: made = both[2*BEAT_BITS-1-8*LOWER_IPV4_VLAN_BYTES-:BEAT_BITS];
-      LOWER_IPV6: made = both[2*BEAT_BITS-1-8*LOWER_IPV6_BYTES-:BEAT_BITS];
-      LOWER_IPV6_VLAN: made = both[2*BEAT_BITS-1-8*(LOWER_IPV6_VLAN_BYTES-BEAT_BYTES)-:BEAT_BITS];
-    endcase
+    made = '0;
+    for (int each = 0; each < 12; each++)
+      if ({lower, moved} == {2'(each / 3), 2'(each % 3)})
+        made = both[2*BEAT_BITS-1-8*(begin_of(2'(each/3),2'(each%3))%BEAT_BYTES)-:BEAT_BITS];
   end
+
+  // Where a record begins in its frame.
+  function automatic int begin_of(input logic [1:0] lower_of, input logic [1:0] moved_of);
+    return int'(lower_bytes(lower_of)) + (moved_of == MOVED_WITHOUT_ORIGIN ? ORIGIN_BYTES :
+        moved_of == MOVED_WITH_ORIGIN ? -ORIGIN_BYTES : 0);
+  endfunction
+  function automatic logic skips_a_beat(input logic [1:0] lower_of, input logic [1:0] moved_of);
+    return moved_of == MOVED_NOT ? lower_of == LOWER_IPV6_VLAN :
+        moved_of == MOVED_WITHOUT_ORIGIN && lower_of != LOWER_IPV4;
+  endfunction
 
   // Stage 1: the beat. Stage 2: without what stands behind the record's end.
   logic valid1, first1, last1;
@@ -78,7 +87,8 @@ module qw_record
         bytes  <= bytes_i;
         group  <= group_i;
         begun  <= 1'b0;
-        skips  <= lower_i == LOWER_IPV6_VLAN;
+        moved  <= moved_i;
+        skips  <= skips_a_beat(lower_i, moved_i);
         flush  <= last_i && take_i;
       end else begin
         flush <= last_i && taking && !(makes && ends);

@@ -1,15 +1,18 @@
 """Both ends of a core under test: its clock, what the host tells it, and frames that come to it."""
+import collections
+
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from dice import Dice
-from frames import GROUPS, place_of
-from in_c import Fastpath, Keys
-from layouts import LIMIT
+from frames import CLIENTS, GROUPS, IPV4_MAPPED, endpoint_of, place_of, signed
+from in_c import Fastpath, Keys, sent
+from layouts import FLAG, KIND, LIMIT
 
 BEAT = 64
+REPLICAS = LIMIT["replicas_max"]
 KEY_WORD_LOW, KEY_WORD_HIGH = 254, 255
-INPUTS = ["rx_valid_i", "key_write_i", "peer_write_i", "ready_i", "frame_ready_i", "packet_valid_i", "tx_ready_i"]
+INPUTS = ["rx_valid_i", "key_write_i", "peer_write_i", "ready_i", "frame_ready_i", "packet_valid_i", "tx_ready_i", "load_i", "host_ready_i", "log_ready_i"]
 
 
 def endpoint_vector(endpoint):
@@ -22,13 +25,16 @@ class Bench:
 
     def __init__(self, dut):
         self.dut, self.dice, self.c = dut, Dice(), Fastpath()
+        # What was sent, and how slowly somebody takes it.
+        self.frames, self.counts, self.slowness = [], collections.Counter(), 0
 
     async def begin(self):
         """Resets it, and gives all groups their keys."""
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk, 4, unit="ns").start())
         for name in INPUTS:
-            getattr(dut, name).value = 0
+            if hasattr(dut, name):
+                getattr(dut, name).value = 0
         dut.rst_i.value = 1
         await ClockCycles(dut.clk, 8)
         dut.rst_i.value = 0
@@ -79,3 +85,46 @@ class Bench:
             dut.rx_data_i.value = int.from_bytes(beat + self.dice.bytes(BEAT - len(beat)), "big")
             await RisingEdge(dut.clk)
         dut.rx_valid_i.value = 0
+
+    async def take_sent(self):
+        """Takes what is sent."""
+        dut, frame = self.dut, b""
+        while True:
+            dut.tx_ready_i.value = int(not self.slowness or self.dice.seldom(self.slowness))
+            was_ready = dut.tx_ready_i.value
+            await ReadOnly()
+            valid, ready = int(dut.tx_valid_o.value), int(dut.tx_ready_i.value)
+            assert valid or not frame, "a frame has no gap"
+            if valid and ready:
+                frame += int(dut.tx_data_o.value).to_bytes(BEAT, "big")[:int(dut.tx_kept_o.value)]
+                if int(dut.tx_last_o.value):
+                    self.frames.append(frame)
+                    frame = b""
+            self.counts["sent"] += int(dut.sent_o.value)
+            self.counts["no neighbour"] += int(dut.no_neighbour_o.value)
+            await RisingEdge(dut.clk)
+
+    async def give_peers(self, place):
+        """Where the replicas of all groups are; of some, nobody knows the Ethernet address."""
+        peers = []
+        for group in range(GROUPS):
+            is_ipv4 = bytes(place.at[group].address)[:12] == IPV4_MAPPED
+            for replica in range(REPLICAS):
+                address = IPV4_MAPPED + self.dice.bytes(4) if is_ipv4 else self.dice.bytes(16)
+                mac = bytes(6) if self.dice.seldom(8) else self.dice.bytes(6)
+                peer = endpoint_of(address, 1 + self.dice.below(65535), mac)
+                peers.append(peer)
+                self.dut.peer_write_i.value = 1
+                self.dut.peer_number_i.value = group << 3 | replica
+                self.dut.peer_i.value = endpoint_vector(peer)
+                await RisingEdge(self.dut.clk)
+        self.dut.peer_write_i.value = 0
+        return [peers[REPLICAS * group:REPLICAS * (group + 1)] for group in range(GROUPS)]
+
+    def frames_of(self, place, epochs, group, header, payload, all_of_them):
+        """The frames in which the kernel's plane would send a packet to those whose Ethernet address it knows."""
+        is_clients = {value: name for name, value in KIND.items()}.get(header["kind"]) in CLIENTS
+        epoch = epochs[is_clients] >> group & 1
+        header = {**header, "flags": header["flags"] & ~FLAG["epoch"] | epoch}
+        packet = signed(self.c, self.keys[group], header, payload)
+        return [sent(place, group, each, packet) for each in all_of_them if any(each.mac)]

@@ -57,6 +57,7 @@ def signed(c, keys, header, payload):
     """A packet with its tag under the key that its kind and epoch name."""
     names = {value: name for name, value in KIND.items()}
     pair = keys.pairs[names.get(header["kind"]) in CLIENTS]
+    header = {**header, "tag": 0}
     encoded = HEADER.vector(header).to_bytes(HEADER_BYTES, "big")
     header["tag"] = c.tag(pair.key[header["flags"] & 1], encoded, payload)
     return HEADER.vector(header).to_bytes(HEADER_BYTES, "big") + payload

@@ -35,6 +35,11 @@ class KeyPair(ctypes.Structure):
     _fields_ = [("key", TagKey * 2), ("valid", ctypes.c_uint64)]
 
 
+class Gap(ctypes.Structure):
+    """What a follower has asked for (fastpath/shared.toml)."""
+    _fields_ = [("leader_last", ctypes.c_uint64), ("asked_index", ctypes.c_uint64), ("quiet", ctypes.c_uint64)]
+
+
 class Keys(ctypes.Structure):
     """The replicas', then the clients'."""
     _fields_ = [("pairs", KeyPair * 2)]
@@ -85,6 +90,11 @@ class Fastpath:
         else:
             out.reason = 0 if self.c.qw_real_release(of, number) else BEYOND_LAST
         return self._told(state, out)
+
+    def asking(self, gap, header, outcome):
+        """What a follower asks for beyond what the step says: 0 as it says, 1 nothing, 2 more."""
+        out = Outcome(HEADER.memory(outcome["header"]), *(outcome[name] for name in ("index", "commit_from", "actions", "reason")))
+        return self.c.qw_real_gap_after(ctypes.byref(gap), ctypes.byref(HEADER.memory(header)), ctypes.byref(out))
 
     def is_sound(self, registers):
         return bool(self.c.qw_real_registers_sound(ctypes.byref(REGISTERS.memory(registers))))

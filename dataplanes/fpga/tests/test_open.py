@@ -56,7 +56,7 @@ class Taking(Bench):
 
     def __init__(self, dut):
         super().__init__(dut)
-        self.taken, self.counts, self.stalls = [], collections.Counter(), 0
+        self.taken, self.stalls = [], 0
 
     async def begin(self):
         await super().begin()

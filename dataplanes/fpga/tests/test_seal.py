@@ -2,60 +2,19 @@
 import collections
 import cocotb
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
-from ends import BEAT, Bench, endpoint_vector
-from frames import CLIENTS, GROUPS, IPV4_MAPPED, endpoint_of, frame_of, packet_of
-from in_c import sent
-from layouts import FLAG, HEADER, HEADER_BYTES, KIND, LIMIT
+from ends import BEAT, REPLICAS, Bench, endpoint_vector
+from frames import GROUPS, IPV4_MAPPED, endpoint_of, frame_of, packet_of
+from layouts import HEADER, HEADER_BYTES, KIND
 
 PACKETS = 700  # of each part
-REPLICAS = LIMIT["replicas_max"]
-NAMES = {value: name for name, value in KIND.items()}
 
 
 class Sending(Bench):
-    """With somebody who takes what is sent, as slowly as `slowness` says."""
-
-    def __init__(self, dut):
-        super().__init__(dut)
-        self.frames, self.counts, self.slowness = [], collections.Counter(), 0
+    """With packets to be sent, and frames that come beside them."""
 
     async def begin(self):
         await super().begin()
-        cocotb.start_soon(self.take())
-
-    async def take(self):
-        dut, frame = self.dut, b""
-        while True:
-            dut.tx_ready_i.value = int(not self.slowness or self.dice.seldom(self.slowness))
-            was_ready = dut.tx_ready_i.value
-            await ReadOnly()
-            valid, ready = int(dut.tx_valid_o.value), int(dut.tx_ready_i.value)
-            assert valid or not frame, "a frame has no gap"
-            if valid and ready:
-                frame += int(dut.tx_data_o.value).to_bytes(BEAT, "big")[:int(dut.tx_kept_o.value)]
-                if int(dut.tx_last_o.value):
-                    self.frames.append(frame)
-                    frame = b""
-            self.counts["sent"] += int(dut.sent_o.value)
-            self.counts["no neighbour"] += int(dut.no_neighbour_o.value)
-            await RisingEdge(dut.clk)
-
-    async def give_peers(self, place):
-        """Where the replicas of all groups are; of some, nobody knows the Ethernet address."""
-        peers = []
-        for group in range(GROUPS):
-            is_ipv4 = bytes(place.at[group].address)[:12] == IPV4_MAPPED
-            for replica in range(REPLICAS):
-                address = IPV4_MAPPED + self.dice.bytes(4) if is_ipv4 else self.dice.bytes(16)
-                mac = bytes(6) if self.dice.seldom(8) else self.dice.bytes(6)
-                peer = endpoint_of(address, 1 + self.dice.below(65535), mac)
-                peers.append(peer)
-                self.dut.peer_write_i.value = 1
-                self.dut.peer_number_i.value = group << 3 | replica
-                self.dut.peer_i.value = endpoint_vector(peer)
-                await RisingEdge(self.dut.clk)
-        self.dut.peer_write_i.value = 0
-        return [peers[REPLICAS * group:REPLICAS * (group + 1)] for group in range(GROUPS)]
+        cocotb.start_soon(self.take_sent())
 
     async def send(self, header, payload, group, mask, to, gaps):
         """A packet, with anything where its header goes."""
@@ -102,25 +61,16 @@ async def packets_are_sent_as_by_the_kernel(dut):
         expected, unknown = [], 0
         for _ in range(PACKETS):
             group = dice.below(GROUPS)
-            packet, name = packet_of(dice, bench.c, bench.keys[group])
+            packet, _ = packet_of(dice, bench.c, bench.keys[group])
             header, payload = HEADER.of_vector(int.from_bytes(packet[:HEADER_BYTES], "big")), packet[HEADER_BYTES:]
             mask = dice.one_of([0, 0, 1 << dice.below(REPLICAS), dice.number(REPLICAS)])
             to = dice.one_of(peers[group])
             await bench.send({**header, "flags": dice.number(8) & 0xff, "tag": dice.number(64)}, payload, group, mask, to, gaps)
-            given = int(dut.sending_i.value) >> 192 + REPLICAS + 3
-            header = HEADER.of_vector(given)
-            epoch = epochs[name in CLIENTS] >> group & 1
-            header.update(flags=header["flags"] & ~FLAG["epoch"] | epoch, tag=0)
-            encoded = HEADER.vector(header).to_bytes(HEADER_BYTES, "big")
-            key = bench.keys[group].pairs[name in CLIENTS].key[epoch]
-            header["tag"] = bench.c.tag(key, encoded, payload)
-            signed = HEADER.vector(header).to_bytes(HEADER_BYTES, "big") + payload
+            header = HEADER.of_vector(int(dut.sending_i.value) >> 192 + REPLICAS + 3)
             all_of_them = [peers[group][replica] for replica in range(REPLICAS) if mask >> replica & 1] if mask else [to]
-            for each in all_of_them:
-                if any(each.mac):
-                    expected.append(sent(place, group, each, signed))
-                else:
-                    unknown += 1
+            frames = bench.frames_of(place, epochs, group, header, payload, all_of_them)
+            expected += frames
+            unknown += len(all_of_them) - len(frames)
             family = "IPv4" if bytes(place.at[group].address)[:12] == IPV4_MAPPED else "IPv6"
             reached[f"{family}, vlan {vlan > 0}"] += 1
             reached["to several" if len(all_of_them) > 1 else "to one"] += 1

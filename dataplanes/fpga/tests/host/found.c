@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plane in the kernel finds in a frame, and what it puts before a packet, for tests of gates:
- * qw_find, qw_is_to_us, qw_sender_of and qw_address, compiled for this machine. */
+/* What the plane in the kernel finds in a frame, and what it puts before a packet, for tests of
+ * gates: qw_find, qw_is_to_us, qw_sender_of and qw_address, compiled for this machine. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
@@ -77,7 +77,7 @@ int qw_found(const struct place *place, const void *frame, __u32 bytes, struct f
 	return qw_sender_of(&ctx, &in, &found->sender);
 }
 
-/* The bytes of the frame that is made, at most 66 more than the packet; negative: it could not be. */
+/* Bytes of the frame that is made, at most 66 more than the packet; negative: it could not be. */
 int qw_sent(const struct place *place, __u32 group, const struct qw_endpoint *to, const void *packet, __u32 bytes,
 	    void *frame)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands in for libbpf's header where the plane's C is compiled for this machine: what finds a packet
- * in a frame asks the kernel for nothing, and the rest of it is not called. */
+/* Stands in for libbpf's header where the C of the plane is compiled for this machine. Finding a
+ * packet in a frame asks the kernel for nothing, and the rest is not called. */
 #ifndef QW_FPGA_BPF_HELPERS_H
 #define QW_FPGA_BPF_HELPERS_H
 

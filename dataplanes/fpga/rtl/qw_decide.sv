@@ -1,0 +1,211 @@
+// A replica's common case: takes one step for each packet that was opened, and decides what becomes of its
+// frame and what is sent: qw_serve and qw_act_on (dataplanes/xdp/bpf/plane.bpf.c, act.h).
+module qw_decide
+  import qw_pkg::*, qw_gate_pkg::*;
+(
+    input  logic                  clk,
+    input  logic                  rst_i,
+    // The host's.
+    input  logic                  load_i,
+    input  logic [GROUP_BITS-1:0] load_group_i,
+    input  registers_t            load_registers_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input  place_t                place_i,
+    // verilator lint_on UNUSEDSIGNAL
+    // What was opened (qw_open).
+    input  logic                  valid_i,
+    output logic                  ready_o,
+    input  verdict_t              verdict_i,
+    // What becomes of it, in the same order.
+    output logic                  decided_o,
+    input  logic                  ready_i,
+    output decision_t             decision_o,
+    // Leader: entries to be sent again to a replica, or blind writes to be answered: from one index up to
+    // another.
+    output logic                  resends_o,
+    output logic                  answers_o,
+    output logic [GROUP_BITS-1:0] of_group_o,
+    output logic [          63:0] from_o,
+    output logic [          63:0] upto_o,
+    output logic [           7:0] peer_o,
+    // A packet was not taken, for this reason; of those that say something of a replica, which one.
+    output logic                  refused_o,
+    output logic [           7:0] reason_o,
+    output logic                  behind_o
+);
+  localparam logic [7:0] FLAGS_OF_ENTRIES = FLAG_BLIND | FLAG_TICK | FLAG_FRAGMENT | FLAG_BUNDLE;
+  localparam int WAITING_MAX = 8;
+
+  // ---- Stage 0: a packet every second clock, if there is room for what becomes of it.
+  logic just_went, steps;
+  logic [3:0] waiting;  // decisions that are under way, those in the queue included
+  // verilator lint_off UNUSEDSIGNAL
+  verdict_t verdict1, verdict2, verdict3;
+  // verilator lint_on UNUSEDSIGNAL
+  logic valid1, valid2, valid3, steps1, steps2, steps3;
+  always_comb begin
+    ready_o = valid_i && !just_went && waiting < 4'(WAITING_MAX);
+    // To the address of all replicas goes only what a leader sends to all.
+    steps = verdict_i.is_ours && verdict_i.reason == REASON_NONE &&
+        !(verdict_i.found.to_group && verdict_i.header.kind != KIND_APPEND);
+  end
+  logic step_valid;
+  outcome_t outcome2, outcome3;
+  // verilator lint_off UNUSEDSIGNAL
+  registers_t registers2, registers3;
+  // verilator lint_on UNUSEDSIGNAL
+  qw_step step (
+      .clk,
+      .rst_i,
+      .load_i,
+      .load_group_i,
+      .load_registers_i,
+      .valid_i(ready_o && steps),
+      .group_i(verdict_i.found.group),
+      .op_i(OP_PACKET),
+      .header_i(verdict_i.header),
+      .number_i('0),
+      .valid_o(step_valid),
+      .outcome_o(outcome2),
+      .registers_o(registers2)
+  );
+  asking_t asking3;
+  qw_gap gap (
+      .clk,
+      .rst_i,
+      .load_i,
+      .load_group_i,
+      .valid_i(step_valid),
+      .group_i(verdict2.found.group),
+      .kind_i(verdict2.header.kind),
+      .index_i(verdict2.header.index),
+      .outcome_i(outcome2),
+      .asking_o(asking3)
+  );
+  always_ff @(posedge clk) begin
+    just_went <= ready_o && !rst_i;
+    valid1 <= ready_o && !rst_i;
+    verdict1 <= verdict_i;
+    steps1 <= steps;
+    valid2 <= valid1 && !rst_i;
+    verdict2 <= verdict1;
+    steps2 <= steps1;
+    valid3 <= valid2 && !rst_i;
+    verdict3 <= verdict2;
+    steps3 <= steps2;
+    outcome3 <= outcome2;
+    registers3 <= registers2;
+  end
+
+  // ---- Stage 3: what becomes of it.
+  decision_t decision3;
+  // verilator lint_off UNUSEDSIGNAL
+  header_t in3;
+  // verilator lint_on UNUSEDSIGNAL
+  logic is_softwares, for_host, leads;
+  logic [REPLICAS_MAX-1:0] all, mine, the_leader;
+  endpoint_t group_address;
+  logic is_forward, brings_client;
+  logic [15:0] command_bytes;
+  always_comb begin
+    in3 = verdict3.header;
+    leads = registers3.role == ROLE_LEADER;
+    is_forward = in3.kind == KIND_FORWARD;
+    brings_client = is_forward || in3.kind == KIND_REQUEST;
+    command_bytes = is_forward ? in3.payload_bytes - 16'(ORIGIN_BYTES) : in3.payload_bytes;
+    for (int slot = 0; slot < REPLICAS_MAX; slot++) begin
+      all[slot] = 8'(slot) < registers3.replicas;
+      mine[slot] = 8'(slot) == registers3.me;
+      the_leader[slot] = 8'(slot) == registers3.leader;
+    end
+    // RFC 1112, section 6.4
+    group_address.address = {IPV4_MAPPED, place_i.multicast};
+    group_address.port = place_i.at[verdict3.found.group].port;
+    group_address.mac = {24'h01005e, 1'b0, place_i.multicast[22:0]};
+    is_softwares = (outcome3.actions & ACTION_TO_SOFTWARE) != 0;
+    for_host = in3.kind == KIND_REQUEST &&
+        (outcome3.reason == REASON_OFF || outcome3.reason == REASON_MALFORMED) ||
+        is_forward && outcome3.reason == REASON_OFF;
+
+    decision3 = '0;
+    decision3.lower = verdict3.found.lower;
+    decision3.bytes = verdict3.found.udp_bytes - 16'(UDP_BYTES);
+    decision3.sending.group = verdict3.found.group;
+    decision3.sending.header = outcome3.header;
+    decision3.index = outcome3.index;
+    decision3.client_in_payload = is_forward;
+    decision3.slot = {
+      in_memory(outcome3.index),
+      in_memory(in3.kind == KIND_APPEND ? in3.previous_term : outcome3.header.previous_term),
+      in_memory(in3.session), in_memory(in3.sequence_),
+      {in_memory({32'd0, in3.payload_crc32c})}[63:32],
+      {in_memory({48'd0, command_bytes})}[63:48],
+      in3.flags & FLAGS_OF_ENTRIES, 7'd0, brings_client,
+      in3.kind == KIND_REQUEST ? verdict3.found.sender : 192'd0,
+      16'd0, 7'd0, in3.kind == KIND_REQUEST && (in3.flags & FLAG_BLIND) != 0, 40'd0
+    };
+    if (!verdict3.is_ours) decision3.passes = 1'b1;
+    else if (steps3 && is_softwares) decision3.passes = for_host;
+    else if (steps3) begin
+      decision3.stores = (outcome3.actions & ACTION_STORE) != 0;
+      if (is_forward) decision3.moved = MOVED_WITHOUT_ORIGIN;
+      if ((outcome3.actions & ACTION_FANOUT) != 0 && registers3.replicas > 8'd1) begin
+        decision3.sends = 1'b1;
+        decision3.with_payload = 1'b1;
+        if (place_i.multicast != 0 && registers3.replicas > 8'd2) decision3.sending.to = group_address;
+        else decision3.sending.peers = all & ~mine;
+      end else if (asking3 == ASKING_MORE) begin
+        decision3.sends = 1'b1;
+        decision3.sending.peers = the_leader;
+        decision3.sending.header = '0;
+        decision3.sending.header.magic = MAGIC;
+        decision3.sending.header.version = VERSION;
+        decision3.sending.header.kind = KIND_RETRANSMIT;
+        decision3.sending.header.sender = registers3.me;
+        decision3.sending.header.group = registers3.group;
+        decision3.sending.header.term = registers3.term;
+        decision3.sending.header.index = outcome3.index + 1'b1;
+        decision3.sending.header.commit_index = registers3.commit_index;
+        decision3.sending.header.sequence_ = registers3.round;
+      end else if (asking3 == ASKING_NOT) decision3.sends = 1'b0;
+      else if ((outcome3.actions & ACTION_REPLY) != 0) begin
+        decision3.sends = 1'b1;
+        decision3.sending.peers = the_leader;
+      end else if ((outcome3.actions & ACTION_FORWARD) != 0) begin
+        decision3.sends = 1'b1;
+        decision3.with_payload = 1'b1;
+        decision3.moved = MOVED_WITH_ORIGIN;
+        decision3.sending.peers = the_leader;
+        decision3.sending.to = verdict3.found.sender;  // who asked
+      end
+    end
+  end
+
+  logic fans_out;
+  always_comb fans_out = (outcome3.actions & ACTION_FANOUT) != 0 && registers3.replicas > 8'd1;
+  always_ff @(posedge clk) begin
+    resends_o <= valid3 && steps3 && !is_softwares && (outcome3.actions & ACTION_RESEND) != 0 && !rst_i;
+    answers_o <= valid3 && steps3 && !is_softwares && leads && (outcome3.actions & ACTION_COMMIT) != 0 &&
+        !fans_out && !rst_i;
+    of_group_o <= verdict3.found.group;
+    from_o <= (outcome3.actions & ACTION_RESEND) != 0 ? outcome3.index :
+        (outcome3.commit_from > registers3.start_index ? outcome3.commit_from : registers3.start_index) + 1'b1;
+    upto_o <= (outcome3.actions & ACTION_RESEND) != 0 ? registers3.last_index : registers3.commit_index;
+    peer_o <= in3.sender;
+    refused_o <= valid3 && verdict3.is_ours && !rst_i &&
+        (steps3 ? outcome3.reason != REASON_NONE : verdict3.reason != REASON_NONE);
+    reason_o <= steps3 ? outcome3.reason : verdict3.reason;
+    behind_o <= valid3 && steps3 && is_softwares && outcome3.reason == REASON_BEHIND_RING && !rst_i;
+    waiting <= waiting + 4'(ready_o) - 4'(decided_o && ready_i);
+    if (rst_i) waiting <= '0;
+  end
+  qw_fifo #(.WIDTH($bits(decision_t)), .DEPTH(WAITING_MAX)) decisions (
+      .clk,
+      .rst_i,
+      .push_i(valid3),
+      .data_i(decision3),
+      .valid_o(decided_o),
+      .ready_i,
+      .data_o(decision_o)
+  );
+endmodule

@@ -1,0 +1,315 @@
+"""A replica's core does with frames what the plane in the kernel does: steps, entries, packets, and what is the host's."""
+import collections
+import struct
+
+import cocotb
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
+from ends import BEAT, REPLICAS, Bench, endpoint_vector
+from frames import BRINGS_COMMAND, GROUPS, IPV4_MAPPED, WITHOUT_PAYLOAD, any_frame, endpoint_of, frame_of, signed
+from in_c import Gap
+from layouts import ACTION, FLAG, HEADER, HEADER_BYTES, KIND, LIMIT, REASON, REGISTERS, ROLE
+from test_crc32c import crc32c
+from test_open import expected
+from test_step import header as step_header
+from test_step import registers
+
+WALKS, FRAMES = 60, 120
+SLOT_HEAD = struct.Struct("<QQQQIHBB16s2s6sHB5x")
+ORIGIN = LIMIT["origin_bytes"]
+ENTRY_FLAGS = FLAG["blind"] | FLAG["tick"] | FLAG["fragment"] | FLAG["bundle"]
+NAMES = {value: name for name, value in KIND.items()}
+WANTED = {
+    "host", "refused", "to software", "off", "stored by leader", "stored by follower", "forwarded entry", "fan-out", "multicast", "reply",
+    "forward", "asks for more", "does not ask", "resend", "answer", "nothing",
+}
+
+
+class Model:
+    """What the kernel's plane does, in its words (dataplanes/xdp/bpf/act.h), around the C of the step."""
+
+    def __init__(self, bench, place, epochs, peers):
+        self.bench, self.place, self.epochs, self.peers = bench, place, epochs, peers
+        self.states, self.gaps = [REGISTERS.zeros()] * GROUPS, [Gap() for _ in range(GROUPS)]
+        self.host, self.sent, self.slots, self.orders, self.reached = [], [], {}, [], collections.Counter()
+
+    def send(self, group, header, payload, all_of_them):
+        self.sent += self.bench.frames_of(self.place, self.epochs, group, header, payload, all_of_them)
+
+    def take(self, frame):
+        verdict = expected(self.bench.c, self.place, self.bench.keys, frame)
+        if not verdict["is_ours"]:
+            self.host.append(frame)
+            return "host"
+        header = verdict["header"]
+        if verdict["reason"] or verdict["to_group"] and header["kind"] != KIND["append"]:
+            return "refused"
+        packet_at = len(frame) - HEADER_BYTES - header["payload_bytes"]
+        payload = frame[packet_at + HEADER_BYTES:]
+        return self.step(verdict, header, payload, frame)
+
+    def step(self, verdict, header, payload, frame):
+        group, kind = verdict["group"], NAMES[header["kind"]]
+        state, out = self.bench.c.replica("packet", self.states[group], header, 0)
+        self.states[group] = state
+        asking = self.bench.c.asking(self.gaps[group], header, out)
+        does = {name for name, bit in ACTION.items() if out["actions"] & bit}
+        reason = REASON[out["reason"]]
+        if "to_software" in does:
+            if kind == "request" and reason in ("off", "malformed") or kind == "forward" and reason == "off":
+                self.host.append(frame)
+                return "off" if reason == "off" else "host"
+            return "to software"
+        is_leader = state["role"] == ROLE["leader"]
+        if "store" in does:
+            self.store(group, kind, header, payload, out, verdict)
+            self.reached["stored by leader" if is_leader else "stored by follower"] += 1
+            self.reached["forwarded entry"] += kind == "forward"
+        leader = [self.peers[group][state["leader"]]]
+        if "fanout" in does and state["replicas"] > 1:
+            others = [self.peers[group][slot] for slot in range(state["replicas"]) if slot != state["me"]]
+            multicast = bytes(self.place.multicast)
+            if multicast[0] and state["replicas"] > 2:
+                port = int.from_bytes(bytes(self.place.at[group].port), "big")
+                mac = bytes([1, 0, 0x5e, multicast[1] & 0x7f, *multicast[2:]])
+                others = [endpoint_of(IPV4_MAPPED + multicast, port, mac)]
+            self.send(group, out["header"], payload[ORIGIN:] if kind == "forward" else payload, others)
+            return "multicast" if multicast[0] and state["replicas"] > 2 else "fan-out"
+        if asking == 2:
+            self.send(group, {
+                **HEADER.zeros(), "magic": 0x5157, "version": 1, "kind": KIND["retransmit"], "sender": state["me"], "group": state["group"],
+                "term": state["term"], "index": out["index"] + 1, "commit_index": state["commit_index"], "sequence": state["round"],
+            }, b"", leader)
+            return "asks for more"
+        if asking == 1:
+            return "does not ask"
+        if "reply" in does:
+            self.send(group, out["header"], b"", leader)
+            return "reply"
+        if "forward" in does:
+            origin = verdict["address"].to_bytes(16, "big") + verdict["port"].to_bytes(2, "big")
+            self.send(group, out["header"], origin + payload, leader)
+            return "forward"
+        if "resend" in does:
+            self.orders.append(("resend", group, out["index"], state["last_index"], header["sender"]))
+            return "resend"
+        if "commit" in does and is_leader:
+            begin = max(out["commit_from"], state["start_index"]) + 1
+            self.orders.append(("answer", group, begin, state["commit_index"], None))
+            return "answer"
+        return "nothing"
+
+    def store(self, group, kind, header, payload, out, verdict):
+        flags, client, previous = header["flags"] & ENTRY_FLAGS, bytes(24), out["header"]["previous_term"]
+        if kind == "append":
+            previous = header["previous_term"]
+        elif kind == "request":
+            client = verdict["address"].to_bytes(16, "big") + verdict["port"].to_bytes(2, "big") + verdict["mac"].to_bytes(6, "big")
+        else:
+            client, payload = payload[:ORIGIN] + bytes(6), payload[ORIGIN:]
+        here = kind == "request" and bool(flags & FLAG["blind"])
+        head = SLOT_HEAD.pack(out["index"], previous, header["session"], header["sequence"], header["payload_crc32c"], len(payload), flags,
+                              kind != "append", client[:16], client[16:18], client[18:], 0, here)
+        self.slots[group, out["index"]] = head + payload
+
+
+class Core(Bench):
+    """With somebody who takes what the core gives."""
+
+    def __init__(self, dut):
+        super().__init__(dut)
+        self.host, self.slots, self.beats, self.orders = [], {}, {}, []
+
+    async def begin(self):
+        await super().begin()
+        for task in (self.take_sent(), self.take_host(), self.take_log(), self.take_orders()):
+            cocotb.start_soon(task)
+
+    async def take_host(self):
+        dut, frame = self.dut, b""
+        while True:
+            dut.host_ready_i.value = int(self.dice.below(3) > 0)
+            await ReadOnly()
+            if int(dut.host_valid_o.value) and int(dut.host_ready_i.value):
+                frame += int(dut.host_data_o.value).to_bytes(BEAT, "big")[:int(dut.host_kept_o.value)]
+                if int(dut.host_last_o.value):
+                    self.host.append(frame)
+                    frame = b""
+            assert not int(dut.host_lost_o.value) and not int(dut.lost_o.value), "the bench is too fast"
+            await RisingEdge(dut.clk)
+
+    async def take_log(self):
+        dut = self.dut
+        while True:
+            dut.log_ready_i.value = int(self.dice.below(4) > 0)
+            await ReadOnly()
+            if int(dut.log_valid_o.value) and int(dut.log_ready_i.value):
+                at = int(dut.log_group_o.value), int(dut.log_index_o.value)
+                beat, data = int(dut.log_beat_o.value), int(dut.log_data_o.value).to_bytes(BEAT, "big")
+                beats = self.beats.setdefault(at, [])
+                if beat == 0:  # last
+                    self.slots[at] = b"".join([data, *beats])
+                    del self.beats[at]
+                else:
+                    assert beat == len(beats) + 1
+                    beats.append(data)
+            await RisingEdge(dut.clk)
+
+    async def take_orders(self):
+        dut = self.dut
+        while True:
+            await RisingEdge(dut.clk)
+            await ReadOnly()
+            numbers = [int(signal.value) for signal in (dut.of_group_o, dut.from_o, dut.upto_o)]
+            if int(dut.resends_o.value):
+                self.orders.append(("resend", *numbers, int(dut.peer_o.value)))
+            if int(dut.answers_o.value):
+                self.orders.append(("answer", *numbers, None))
+
+    async def drained(self, model):
+        for _ in range(60):
+            await ClockCycles(self.dut.clk, 200)
+            if len(self.frames) >= len(model.sent) and len(self.host) >= len(model.host) and len(self.slots) >= len(model.slots):
+                break
+        await ClockCycles(self.dut.clk, 200)
+
+
+async def load(dut, group, state):
+    """The host gives a group its registers."""
+    dut.load_i.value, dut.load_group_i.value, dut.load_registers_i.value = 1, group, REGISTERS.vector(state)
+    await RisingEdge(dut.clk)
+    dut.load_i.value = 0
+
+
+def frame_to(bench, place, group, state):
+    """A frame that means something to a replica in this state, with a right tag."""
+    dice = bench.dice
+    header = step_header(dice, state)
+    name = NAMES.get(header["kind"], "?")
+    size = 0 if name in WITHOUT_PAYLOAD or name == "?" else dice.one_of([0, 5, 18, 19, 56, 57, 64, 100, dice.below(1377)])
+    if name == "forward":
+        size = max(size, ORIGIN)
+    payload = dice.bytes(size)
+    header.update(payload_bytes=size, version=1)
+    valid = bench.keys[group].pairs[name in ("request", "answer", "submit")].valid
+    header["flags"] = header["flags"] & ~FLAG["epoch"] | (0 if valid & 1 else 1)
+    if name in BRINGS_COMMAND:
+        header["payload_crc32c"] = crc32c(payload[ORIGIN if name == "forward" else 0:])
+    to_group = place.multicast[0] and bytes(place.at[group].address)[:12] == IPV4_MAPPED and dice.seldom(4)
+    return frame_of(dice, place, group, signed(bench.c, bench.keys[group], header, payload), to_group)
+
+
+def random_frame(bench, place, model):
+    """One that means something to its group, or any other."""
+    group = bench.dice.below(GROUPS - 1)
+    if bench.dice.seldom(12):
+        return any_frame(bench.dice, bench.c, place, bench.keys)[0]
+    return frame_to(bench, place, group, model.states[group])
+
+
+def behind_a_gap(bench, place, group, state):
+    """Frames to a follower that lacks many entries: it asks, is sent as many as one question brings, and has to ask for the next."""
+    header = {**HEADER.zeros(), "magic": 0x5157, "version": 1, "sender": state["leader"], "group": state["group"], "term": state["term"],
+              "flags": 0 if bench.keys[group].pairs[0].valid & 1 else 1}
+    last = state["last_index"]
+    yield {**header, "kind": KIND["heartbeat"], "index": last + 100}
+    for index in range(last + 1, last + 1 + LIMIT["resend_entries_max"]):
+        term = state["last_term"] if index == last + 1 else state["term"]
+        yield {**header, "kind": KIND["append"], "index": index, "previous_term": term}
+
+
+@cocotb.test()
+async def frames_do_what_they_do_in_the_kernel(dut):
+    bench = Core(dut)
+    dice = bench.dice
+    await bench.begin()
+    reached = collections.Counter()
+    for walk in range(WALKS):
+        place, epochs = bench.place(dice.one_of([0, 0, 9]), dice.seldom(3))
+        peers = await bench.give_peers(place)
+        model = Model(bench, place, epochs, peers)
+        for taken in (bench.frames, bench.host, bench.slots, bench.orders):
+            taken.clear()
+        for group in range(GROUPS):
+            state = registers(dice, bench.c)
+            model.states[group] = state
+            await load(dut, group, state)
+        bench.slowness = dice.one_of([0, 0, 2])
+        frames = (random_frame(bench, place, model) for _ in range(FRAMES))
+        if walk == 0:
+            state = {**registers(dice, bench.c), "role": ROLE["follower"], "me": 0, "leader": 1, "replicas": 3, "quorum": 2, "ring_slots": 64,
+                     "window": 64, "start_index": 0, "last_index": 9, "commit_index": 0, "persisted_index": 9, "released_index": 9, "held": 0}
+            model.states[0] = state
+            await load(dut, 0, state)
+            frames = [frame_of(dice, place, 0, signed(bench.c, bench.keys[0], header, b"")) for header in behind_a_gap(bench, place, 0, state)]
+        for frame in frames:
+            reached[model.take(frame)] += 1
+            await bench.receive(frame)
+            while len(model.sent) - len(bench.frames) > 16 or len(model.host) - len(bench.host) > 4:
+                await RisingEdge(dut.clk)
+        await bench.drained(model)
+        assert bench.host == model.host
+        assert len(bench.frames) == len(model.sent)
+        for number, (frame, wanted) in enumerate(zip(bench.frames, model.sent)):
+            assert frame == wanted, f"walk {walk}, frame {number}: {frame.hex()}, in C {wanted.hex()}"
+        assert not bench.beats and bench.slots.keys() == model.slots.keys()
+        for at, slot in model.slots.items():
+            assert bench.slots[at][:len(slot)] == slot, f"walk {walk}, slot {at}: {bench.slots[at].hex()}, in C {slot.hex()}"
+        assert bench.orders == model.orders
+        reached += model.reached
+    print(dict(reached), flush=True)
+    assert WANTED <= set(reached), WANTED - set(reached)
+
+
+async def clocks_of(bench, frames):
+    """Frames without gaps between them: when the first beat of each frame that is sent leaves, in clocks behind the first that comes."""
+    dut, begins, clock, is_begin = bench.dut, [], 0, True
+
+    async def count():
+        nonlocal clock, is_begin
+        while True:
+            await RisingEdge(dut.clk)
+            await ReadOnly()
+            clock += 1
+            if int(dut.tx_valid_o.value):
+                if is_begin:
+                    begins.append(clock)
+                is_begin = bool(int(dut.tx_last_o.value))
+
+    counting = cocotb.start_soon(count())
+    for frame in frames:
+        await bench.receive(frame)
+    await ClockCycles(dut.clk, 600)
+    counting.cancel()
+    return [begin - 1 for begin in begins]
+
+
+@cocotb.test()
+async def smallest_packets_take_two_clocks_each(dut):
+    bench = Bench(dut)
+    dice, c = bench.dice, bench.c
+    await bench.begin()
+    dut.tx_ready_i.value = dut.log_ready_i.value = dut.host_ready_i.value = 1
+    place, _ = bench.place(0, False)
+    for replica in range(REPLICAS):
+        dut.peer_write_i.value, dut.peer_number_i.value = 1, replica
+        dut.peer_i.value = endpoint_vector(endpoint_of(IPV4_MAPPED + dice.bytes(4), 7400, dice.bytes(6)))
+        await RisingEdge(dut.clk)
+    dut.peer_write_i.value = 0
+    keys = bench.keys[0]
+    dut.keys_valid_i.value = (1 << 32) - 1
+    state = {**REGISTERS.zeros(), "term": 3, "last_term": 3, "group": 7, "ring_slots": 1024, "window": 1024, "replicas": 3, "quorum": 2}
+    header = {**HEADER.zeros(), "magic": 0x5157, "version": 1, "group": 7, "term": 3}
+
+    def frames_of(headers):
+        return [frame_of(dice, place, 0, signed(c, keys, each, b"")) for each in headers]
+
+    await load(dut, 0, {**state, "role": ROLE["follower"], "me": 0, "leader": 1})
+    appends = [{**header, "kind": KIND["append"], "sender": 1, "index": index, "previous_term": 3} for index in range(1, 301)]
+    begins = await clocks_of(bench, frames_of(appends))
+    assert len(begins) == 300 and begins[-1] - begins[0] == 2 * 299
+    print(f"figure: follower, an entry to its acknowledgement: {begins[0]} clocks", flush=True)
+    await load(dut, 0, {**state, "role": ROLE["leader"], "me": 0, "leader": 0})
+    requests = [{**header, "kind": KIND["request"], "sender": LIMIT["sender_client"], "term": 0, "session": number} for number in range(100)]
+    begins = await clocks_of(bench, frames_of(requests))
+    assert len(begins) == 200 and begins[-1] - begins[0] == 2 * 199
+    print(f"figure: leader, a request to its first entry: {begins[0]} clocks", flush=True)
