@@ -27,6 +27,8 @@ class Bench:
         self.dut, self.dice, self.c = dut, Dice(), Fastpath()
         # What was sent, and how slowly somebody takes it.
         self.frames, self.counts, self.slowness = [], collections.Counter(), 0
+        # For those tests that count clocks.
+        self.clock, self.begins = 0, []
 
     async def begin(self):
         """Resets it, and gives all groups their keys."""
@@ -120,6 +122,18 @@ class Bench:
                 await RisingEdge(self.dut.clk)
         self.dut.peer_write_i.value = 0
         return [peers[REPLICAS * group:REPLICAS * (group + 1)] for group in range(GROUPS)]
+
+    async def note_begins(self):
+        """Notes in `begins` in which clock each frame that is sent begins; who takes them is always ready."""
+        dut, is_begin = self.dut, True
+        while True:
+            await RisingEdge(dut.clk)
+            await ReadOnly()
+            self.clock += 1
+            if int(dut.tx_valid_o.value):
+                if is_begin:
+                    self.begins.append(self.clock)
+                is_begin = bool(int(dut.tx_last_o.value))
 
     def frames_of(self, place, epochs, group, header, payload, all_of_them):
         """The frames in which the kernel's plane would send a packet to those whose Ethernet address it knows."""

@@ -262,25 +262,13 @@ async def frames_do_what_they_do_in_the_kernel(dut):
 
 async def clocks_of(bench, frames):
     """Frames without gaps between them: when the first beat of each frame that is sent leaves, in clocks behind the first that comes."""
-    dut, begins, clock, is_begin = bench.dut, [], 0, True
-
-    async def count():
-        nonlocal clock, is_begin
-        while True:
-            await RisingEdge(dut.clk)
-            await ReadOnly()
-            clock += 1
-            if int(dut.tx_valid_o.value):
-                if is_begin:
-                    begins.append(clock)
-                is_begin = bool(int(dut.tx_last_o.value))
-
-    counting = cocotb.start_soon(count())
+    bench.clock, bench.begins = 0, []
+    counting = cocotb.start_soon(bench.note_begins())
     for frame in frames:
         await bench.receive(frame)
-    await ClockCycles(dut.clk, 600)
+    await ClockCycles(bench.dut.clk, 600)
     counting.cancel()
-    return [begin - 1 for begin in begins]
+    return [begin - 1 for begin in bench.begins]
 
 
 @cocotb.test()

@@ -105,27 +105,15 @@ async def smallest_packets_take_two_clocks_for_each_that_they_go_to(dut):
         await RisingEdge(dut.clk)
     dut.peer_write_i.value = 0
     dut.tx_ready_i.value = 1
-    begins, clock, is_begin = [], 0, True
-
-    async def count():
-        nonlocal clock, is_begin
-        while True:
-            await RisingEdge(dut.clk)
-            await ReadOnly()
-            clock += 1
-            if int(dut.tx_valid_o.value):
-                if is_begin:
-                    begins.append(clock)
-                is_begin = bool(int(dut.tx_last_o.value))
-
-    cocotb.start_soon(count())
+    cocotb.start_soon(bench.note_begins())
     header = {**HEADER.zeros(), "magic": 0x5157, "version": 1, "kind": KIND["heartbeat"]}
     for mask, packets in [(0b1, 300), (0b111110, 100)]:
-        begins.clear()
-        begun, each = clock, bin(mask).count("1")
+        bench.begins.clear()
+        begun, each = bench.clock, bin(mask).count("1")
         for _ in range(packets):
             await sending(bench, header, b"", 0, mask, endpoint_of(bytes(16), 1, bytes(6)), 0)
         await ClockCycles(dut.clk, 1200)
+        begins = bench.begins
         assert len(begins) == packets * each
         assert begins[-1] - begins[0] == 2 * (len(begins) - 1)
         print(f"figure: to {each}: first beat out {begins[0] - begun - 1} clocks behind the first one in", flush=True)
