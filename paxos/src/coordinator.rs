@@ -1,7 +1,7 @@
 //! The software beside a coordinator's box: takes over (CAANS, section 3.1) and watches. It asks for a round,
 //! adopts what was voted, and switches the box on behind that; the box gives instances by itself.
 use crate::checkpoints::Checkpoints;
-use crate::deployment::Deployment;
+use crate::deployment::{Acceptors, Deployment};
 use crate::lives::Lives;
 use crate::mutants::mutant;
 use crate::orders::{Order, Orders, To, send};
@@ -17,8 +17,8 @@ mod take_over;
 pub use take_over::ADOPTED_AT_ONCE;
 use take_over::{LEFT_TRIES, Ready, TakeOver};
 
-/// Times that a round may be found promised to another coordinator of the same number, one after the other,
-/// before the host is told.
+/// Times that a round may be found promised to another coordinator of the same number, before the host is
+/// told. What an earlier life of this one had asked for may still be on its way.
 const TAKEN_MAX: u32 = 3;
 
 /// Who has heard of no coordinator since it began waits so much longer than the one before it, or as long as
@@ -125,8 +125,12 @@ pub struct Coordinator {
     had: u64,
     implausible: u64,
     next_heartbeat: Since,
-    /// How often in a row its round was promised to another of its number.
+    /// The last round in which it has coordinated.
+    led: u64,
+    /// How often its round, or one above it, was promised to another of its number.
     taken: u32,
+    /// Who has promised another of its number a round above the one it coordinates in.
+    overtaken: Acceptors,
     /// How often in a row it has asked for a round, and another one's came before a majority had promised it:
     /// promises may take longer than backups wait, and they must not hinder each other for ever.
     hindered: u32,
@@ -150,7 +154,9 @@ impl Coordinator {
             had: 0,
             implausible: 0,
             next_heartbeat: now,
+            led: 0,
             taken: 0,
+            overtaken: Acceptors::default(),
             hindered: 0,
             asked_anew: 0,
             options,
@@ -235,6 +241,7 @@ impl Coordinator {
             return Turn::NoRoundLeft;
         };
         self.highest_round = round;
+        self.overtaken = Acceptors::default();
         let drawn = if mutant("draws-the-same") {
             1
         } else {
@@ -249,6 +256,21 @@ impl Coordinator {
         take_over.ask_all(orders);
         self.phase = Phase::InRound(Box::new(take_over));
         Turn::Asks { round }
+    }
+
+    fn stop_as_twin(&mut self, orders: &mut Orders) -> Turn {
+        self.switch_off(orders);
+        self.phase = Phase::Twin;
+        Turn::SameNumber
+    }
+
+    /// Another one of its number has its round, or one above.
+    fn taken(&mut self, now: Since, orders: &mut Orders) -> Turn {
+        self.taken += 1;
+        if self.taken > TAKEN_MAX {
+            return self.stop_as_twin(orders);
+        }
+        self.ask(now, orders)
     }
 
     fn stand_by(&mut self, now: Since, round: u64, orders: &mut Orders) -> Turn {
@@ -340,12 +362,7 @@ impl Coordinator {
             return Turn::Nothing;
         }
         if header.sender == self.options.me {
-            if matches!(self.phase, Phase::Retired | Phase::Twin) {
-                return Turn::Nothing;
-            }
-            self.switch_off(orders);
-            self.phase = Phase::Twin;
-            return Turn::SameNumber;
+            return self.on_own_number(header, orders);
         }
         if self.round().is_some_and(|mine| header.term < mine) {
             return Turn::Nothing; // it will find out
@@ -367,6 +384,35 @@ impl Coordinator {
         Turn::Nothing
     }
 
+    /// A sign of life of this very number: from another one that has it, or what this one has said, if the
+    /// network brings that back.
+    fn on_own_number(&mut self, header: &Header, orders: &mut Orders) -> Turn {
+        if matches!(self.phase, Phase::Retired | Phase::Twin) {
+            return Turn::Nothing;
+        }
+        if header.flags & FLAG_REFUSED != 0 {
+            if header.term == self.led {
+                return self.stop_as_twin(orders);
+            }
+            return Turn::Nothing;
+        }
+        // Who coordinated below the round that this one was promised finds out from the acceptors.
+        if header.term <= self.led && !mutant("own-sign-of-life-is-anothers") {
+            return Turn::Nothing;
+        }
+        // It may not listen where others know this number: it hears of it from here.
+        let refused = Header {
+            flags: FLAG_REFUSED,
+            term: header.term,
+            ..self
+                .options
+                .deployment
+                .header(Kind::Heartbeat, self.options.me)
+        };
+        send(orders, To::Sender, refused, &[]);
+        self.stop_as_twin(orders)
+    }
+
     /// A promise, or a vote.
     fn on_answer(&mut self, header: &Header, payload: &[u8], orders: &mut Orders) -> Turn {
         if header.sender >= self.options.deployment.acceptors {
@@ -384,7 +430,7 @@ impl Coordinator {
     /// Switches the box on: from here on it gives instances.
     fn coordinate(&mut self, round: u64, ready: Ready, orders: &mut Orders) -> Turn {
         let Ready { trimmed, next } = ready;
-        self.taken = 0;
+        self.led = round;
         self.hindered = 0;
         self.trimmed = self.trimmed.max(trimmed);
         orders.push(Order::SwitchOn(Box::new(PaxosRegisters {
@@ -429,6 +475,15 @@ impl Coordinator {
             return self.stand_by(now, header.term, orders);
         }
         self.highest_round = self.highest_round.max(header.term);
+        if header.term > mine && promised_owner == self.options.me && self.coordinates() {
+            // One acceptor alone may still have had what an earlier life of this coordinator had asked.
+            self.overtaken.insert(header.sender);
+            let deployment = &self.options.deployment;
+            if self.overtaken.leave_no_majority(deployment) {
+                return self.taken(now, orders);
+            }
+            return Turn::Nothing;
+        }
         if header.index > 0 {
             // A learner asks for that instance by itself, in a higher round; or all learners have it. An
             // acceptor that does not know whom it has promised this very round says nothing new.
@@ -445,15 +500,11 @@ impl Coordinator {
             Phase::InRound(it) => it.is_promised() || header.term < mine,
             Phase::Backup { .. } | Phase::Retired | Phase::Twin | Phase::NoRoundLeft => true,
         };
-        if is_late {
-            return Turn::Nothing;
+        match header.term == mine {
+            _ if is_late => Turn::Nothing,
+            true => self.taken(now, orders),
+            false => self.ask(now, orders),
         }
-        self.taken += u32::from(header.term == mine);
-        if self.taken > TAKEN_MAX {
-            self.phase = Phase::Twin;
-            return Turn::SameNumber;
-        }
-        self.ask(now, orders)
     }
 
     /// An acceptor says which configuration it knows: it has lost its memory and begins a new life, or it

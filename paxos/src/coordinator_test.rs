@@ -271,6 +271,40 @@ fn a_learners_round_makes_no_backup() {
     assert_eq!((turn, orders), (Turn::Nothing, vec![]));
 }
 
+/// Two of one number that do not hear each other: each asks for a round above the other's, and is told by the
+/// acceptors only.
+#[test]
+fn two_of_one_number_that_do_not_hear_each_other_are_found() {
+    let (mut coordinator, mut question) = coordinating();
+    for _ in 0..TAKEN_MAX {
+        let vote = Header {
+            index: 1,
+            ..question
+        };
+        let above = question.term + 0x100;
+        // One acceptor may have had what an earlier life of this coordinator had asked.
+        for _ in 0..2 {
+            let (turn, orders) = on(&mut coordinator, &refused(&vote, 1, above));
+            assert_eq!((turn, orders), (Turn::Nothing, vec![]));
+        }
+        let (turn, mut orders) = on(&mut coordinator, &refused(&vote, 2, above));
+        assert_eq!(
+            turn,
+            Turn::Asks {
+                round: above + 0x100
+            }
+        );
+        assert_eq!(orders.first(), Some(&Order::SwitchOff));
+        question = sent(&mut orders)[0].1;
+        on(&mut coordinator, &promise(&question, 0, 0));
+        let (turn, _) = on(&mut coordinator, &promise(&question, 2, 0));
+        assert!(matches!(turn, Turn::Coordinates { .. }));
+    }
+    on(&mut coordinator, &refused(&question, 0, 0x9000));
+    let (turn, orders) = on(&mut coordinator, &refused(&question, 1, 0x9000));
+    assert_eq!((turn, orders), (Turn::SameNumber, vec![Order::SwitchOff]));
+}
+
 #[test]
 fn two_of_one_number_are_found() {
     let (mut coordinator, mut question) = asking(0);
@@ -293,8 +327,36 @@ fn two_of_one_number_are_found() {
         ..DEPLOYMENT.header(Kind::Heartbeat, 0)
     };
     let (turn, orders) = on(&mut coordinator, &beat);
-    assert_eq!((turn, orders), (Turn::SameNumber, vec![Order::SwitchOff]));
+    let told = Order::Send {
+        to: To::Sender,
+        header: Header {
+            flags: FLAG_REFUSED,
+            ..beat
+        },
+        payload: vec![],
+    };
+    assert_eq!(
+        (turn, orders),
+        (Turn::SameNumber, vec![told, Order::SwitchOff])
+    );
     assert_eq!(on(&mut coordinator, &beat), (Turn::Nothing, vec![]), "once");
+    // The other one is told. What does not mean its last round is old.
+    let (mut coordinator, question) = coordinating();
+    for (round, turn) in [(0x300, Turn::Nothing), (question.term, Turn::SameNumber)] {
+        let told = Header {
+            flags: FLAG_REFUSED,
+            term: round,
+            ..beat
+        };
+        assert_eq!(on(&mut coordinator, &told).0, turn);
+    }
+    // What it said itself may come back.
+    let (mut coordinator, question) = coordinating();
+    let own = Header {
+        term: question.term,
+        ..beat
+    };
+    assert_eq!(on(&mut coordinator, &own), (Turn::Nothing, vec![]));
     let mut orders = Orders::new();
     assert_eq!(
         coordinator.tick(at(9999), &off(), &mut orders),

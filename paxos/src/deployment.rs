@@ -126,6 +126,12 @@ impl Acceptors {
     pub(crate) fn are_majority(self, deployment: &Deployment) -> bool {
         self.0.count_ones() > u32::from(deployment.acceptors) / 2
     }
+
+    /// Whether the others are not more than half of all.
+    pub(crate) fn leave_no_majority(self, deployment: &Deployment) -> bool {
+        let all = u32::from(deployment.acceptors);
+        all - self.0.count_ones() <= all / 2
+    }
 }
 
 #[cfg(test)]

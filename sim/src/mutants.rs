@@ -177,6 +177,7 @@ const PAXOS: &[&str] = &[
     "newcomer-gets-no-proposal",
     "one-promise-suffices",
     "one-vote-decides",
+    "own-sign-of-life-is-anothers",
     "proposes-regardless-of-votes",
     "takes-earlier-lives",
     "trims-what-some-have",

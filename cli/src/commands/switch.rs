@@ -8,14 +8,13 @@ use quorumwire_node::options::LogFormat;
 use quorumwire_ops::http::switch_page;
 use quorumwire_paxos_process::{
     DeploymentFile, Durability, Lives, Role, StatusCell, SwitchError, SwitchIdentity,
-    SwitchOptions, make_folder,
+    SwitchOptions, Told, make_folder,
 };
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Runs until SIGTERM or SIGINT. A deployment is coordinators, of which one gives values their instances and
@@ -40,7 +39,11 @@ Examples:
   quorumwire switch --deployment orders.toml --role acceptor --number 0 --dir votes
 
   # a coordinator
-  quorumwire switch --deployment orders.toml --role coordinator --number 0")]
+  quorumwire switch --deployment orders.toml --role coordinator --number 0
+
+Signals to a coordinator:
+  SIGUSR1  take over, whoever coordinates
+  SIGUSR2  leave it to others, as before its machine is to be serviced, until SIGUSR1 comes")]
 pub struct Arguments {
     /// The deployment's file
     #[arg(long, value_name = "FILE")]
@@ -151,9 +154,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let listener = open_page(arguments)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    let told = Told::default();
+    for (signal, flag) in [
+        (SIGTERM, &told.stop),
+        (SIGINT, &told.stop),
+        (SIGUSR1, &told.take_over),
+        (SIGUSR2, &told.retire),
+    ] {
+        signal_hook::flag::register(signal, Arc::clone(flag))?;
     }
     logging::start_as(
         arguments.log_level,
@@ -172,7 +180,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         None => None,
     };
-    quorumwire_paxos_process::run(&options, &stop, &status)?;
+    quorumwire_paxos_process::run(&options, &told, &status)?;
     Ok(ExitCode::SUCCESS)
 }
 

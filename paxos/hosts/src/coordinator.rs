@@ -103,7 +103,7 @@ impl CoordinatorHost {
         driver: &mut dyn Driver,
     ) {
         if turn != Turn::Nothing {
-            driver.happened(Happened::Turned(turn));
+            driver.happened(Happened::Turned(turn, asked_by));
         }
         self.place.carry_out(orders, asked_by, None, driver);
     }

@@ -16,6 +16,7 @@ use quorumwire_interfaces::PlaneError;
 use quorumwire_paxos::{Ignored, Noted, Turn};
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::Header;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Time since some moment that the driver knows.
@@ -34,8 +35,8 @@ pub trait Driver: Outbox {
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happened {
-    /// A coordinator's part has changed.
-    Turned(Turn),
+    /// A coordinator's part has changed, upon a packet from there.
+    Turned(Turn, Option<SocketAddr>),
     /// An acceptor's has.
     Noted(Noted),
     /// Two values came to an acceptor in one instance and round: two coordinators have one number, or worse.

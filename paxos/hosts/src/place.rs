@@ -41,6 +41,7 @@ fn options(deployment: &Deployment) -> PaxosOptions {
 pub struct Place {
     pub(crate) engine: PaxosEngine,
     addresses: Arc<Addresses>,
+    /// Its own: nothing is sent there.
     own: SocketAddr,
 }
 

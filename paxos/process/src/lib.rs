@@ -23,4 +23,6 @@ pub use report::{
     declared_of_planes,
 };
 pub use status::{STATUS_PAUSE, SlowStatus, Standing, StatusCell, SwitchCounters, SwitchStatus};
-pub use switch::{BoxPlane, Durability, Lives, Role, SwitchError, SwitchOptions, make_folder, run};
+pub use switch::{
+    BoxPlane, Durability, Lives, Role, SwitchError, SwitchOptions, Told, make_folder, run,
+};

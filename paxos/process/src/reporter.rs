@@ -4,6 +4,7 @@ use quorumwire_fastpath::PaxosCounters;
 use quorumwire_paxos::{Ignored, Noted, Turn};
 use quorumwire_paxos_hosts::{Happened, Since};
 use quorumwire_wire::packet::PacketReason;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The same complaint comes at most this often.
@@ -24,7 +25,7 @@ impl Reporter {
     pub(crate) fn happened(&mut self, what: &Happened) {
         self.count(what);
         match what {
-            Happened::Turned(turn) => turned(*turn),
+            Happened::Turned(turn, by) => turned(*turn, *by),
             Happened::Noted(Noted::LetIn) => tracing::info!("the acceptor was let in"),
             Happened::Noted(Noted::LaterLife { life }) => {
                 let is_due = self.is_values_due();
@@ -68,13 +69,13 @@ impl Reporter {
     fn count(&mut self, what: &Happened) {
         let counters = &mut self.counters;
         match what {
-            Happened::Turned(Turn::Asks { .. }) => counters.rounds_asked += 1,
-            Happened::Turned(Turn::Coordinates { .. }) => counters.take_overs += 1,
-            Happened::Turned(Turn::StandsBy { .. }) => counters.stood_by += 1,
+            Happened::Turned(Turn::Asks { .. }, _) => counters.rounds_asked += 1,
+            Happened::Turned(Turn::Coordinates { .. }, _) => counters.take_overs += 1,
+            Happened::Turned(Turn::StandsBy { .. }, _) => counters.stood_by += 1,
             Happened::Noted(Noted::LetIn) => counters.let_in += 1,
             Happened::Noted(Noted::LaterLife { .. }) => counters.later_lives += 1,
             Happened::Trimmed(_) => counters.trims += 1,
-            Happened::Turned(Turn::Nothing | Turn::SameNumber | Turn::NoRoundLeft)
+            Happened::Turned(Turn::Nothing | Turn::SameNumber | Turn::NoRoundLeft, _)
             | Happened::Noted(Noted::Nothing)
             | Happened::TwoValues(_)
             | Happened::Ignored(..)
@@ -140,7 +141,7 @@ fn micros(lasted: Duration) -> u64 {
     u64::try_from(lasted.as_micros()).unwrap_or(u64::MAX)
 }
 
-fn turned(turn: Turn) {
+fn turned(turn: Turn, by: Option<SocketAddr>) {
     match turn {
         Turn::Nothing => {}
         Turn::Asks { round } => tracing::info!(round, "the coordinator asks for a round"),
@@ -152,7 +153,8 @@ fn turned(turn: Turn) {
             tracing::error!("there are no higher rounds: it does not coordinate any more");
         }
         Turn::SameNumber => tracing::error!(
-            "another coordinator has this number: it stays a backup until one of them is restarted with another one"
+            heard_from = by.map(|it| it.to_string()),
+            "another coordinator has this number: both stop; end one of them, and have the other take over"
         ),
     }
 }

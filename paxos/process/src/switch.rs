@@ -308,15 +308,33 @@ fn in_use(error: &io::Error) -> &'static str {
 /// How often a box looks after its surroundings.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
+/// What a switch is told while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// To stop.
+    pub stop: Arc<AtomicBool>,
+    /// A coordinator: to take over, whoever coordinates. It is taken back when that is done.
+    pub take_over: Arc<AtomicBool>,
+    /// A coordinator: to leave it to others, until it is told to take over. It is taken back as well.
+    pub retire: Arc<AtomicBool>,
+}
+
+impl Told {
+    /// Nothing but when to stop.
+    #[must_use]
+    pub fn to_stop(stop: Arc<AtomicBool>) -> Self {
+        Self {
+            stop,
+            ..Self::default()
+        }
+    }
+}
+
 /// Runs a switch until it is told to stop.
 ///
 /// # Errors
 /// Why it cannot begin, or go on.
-pub fn run(
-    options: &SwitchOptions,
-    stop: &AtomicBool,
-    status: &StatusCell,
-) -> Result<(), SwitchError> {
+pub fn run(options: &SwitchOptions, told: &Told, status: &StatusCell) -> Result<(), SwitchError> {
     let own = options.own_address()?;
     // Before a life is begun in vain.
     let listen = options.listen.unwrap_or(own);
@@ -326,6 +344,11 @@ pub fn run(
         wire.send_to_groups_by(own).map_err(failed)?;
     }
     let together = options.hears_together(listen);
+    // A coordinator that listens elsewhere says there that it lives, too: another one may have its number.
+    let not_sent_to = match options.role {
+        Role::Coordinator => listen,
+        Role::Acceptor => own,
+    };
     let place = match &options.plane {
         Some(plane) => {
             let addresses = &options.deployment.addresses;
@@ -339,9 +362,9 @@ pub fn run(
             };
             let given_by = options.listen.map_or("deployment", |_| "listen");
             let store = plane.open((listen, given_by), setup, &destinations)?;
-            options.deployment.place_within(own, store)?
+            options.deployment.place_within(not_sent_to, store)?
         }
-        None => options.deployment.place(own)?,
+        None => options.deployment.place(not_sent_to)?,
     };
     let (host, log) = match options.role {
         Role::Coordinator => {
@@ -381,7 +404,7 @@ pub fn run(
     if let Some(upto) = options.declare_lost {
         process.declare_lost(upto)?;
     }
-    process.run(stop)?;
+    process.run(told)?;
     tracing::info!("the switch has stopped");
     Ok(())
 }
@@ -558,9 +581,33 @@ impl Process<'_> {
         tracing::warn!(upto, "values are declared lost");
     }
 
-    fn run(&mut self, stop: &AtomicBool) -> Result<(), SwitchError> {
-        while !stop.load(Ordering::Relaxed) {
+    /// A coordinator does what its operator says.
+    fn obey(&mut self, now: Since, told: &Told) {
+        let takes_over = told.take_over.swap(false, Ordering::Relaxed);
+        let retires = told.retire.swap(false, Ordering::Relaxed);
+        if !takes_over && !retires {
+            return;
+        }
+        let Host::Coordinator(host) = &mut self.host else {
+            tracing::warn!("an acceptor neither takes over nor retires: only a coordinator does");
+            return;
+        };
+        let driver = &mut self.station.driver();
+        if retires {
+            tracing::warn!(
+                "the operator has this coordinator leave it to others, until it is told to take over"
+            );
+            host.retire(driver);
+        } else {
+            tracing::warn!("the operator has this coordinator take over");
+            host.take_over(now, driver);
+        }
+    }
+
+    fn run(&mut self, told: &Told) -> Result<(), SwitchError> {
+        while !told.stop.load(Ordering::Relaxed) {
             if let Some(now) = self.station.tick() {
+                self.obey(now, told);
                 self.tick(now);
             }
             let host = &mut self.host;

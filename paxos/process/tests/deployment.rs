@@ -2,7 +2,7 @@
 use quorumwire_client::planes::{ClientKey, ClientKeys};
 use quorumwire_paxos_process::{
     DeploymentFile, Durability, Lives, Member, MemberError, MemberOptions, Recovered, Role,
-    STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, make_folder, run,
+    STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, Told, make_folder, run,
 };
 use quorumwire_wire::packet::{Header, Kind};
 use socket2::{Domain, Socket, Type};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,27 +19,27 @@ const PORT: u16 = 7500;
 
 struct Switch {
     options: SwitchOptions,
-    stop: Arc<AtomicBool>,
+    told: Told,
     status: Arc<StatusCell>,
     thread: Option<JoinHandle<Result<(), SwitchError>>>,
 }
 
 impl Switch {
     fn start(options: SwitchOptions) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
+        let told = Told::default();
         let status = Arc::new(StatusCell::default());
-        let (its, told, shown) = (options.clone(), Arc::clone(&stop), Arc::clone(&status));
-        let thread = std::thread::spawn(move || run(&its, &told, &shown));
+        let (its, heard, shown) = (options.clone(), told.clone(), Arc::clone(&status));
+        let thread = std::thread::spawn(move || run(&its, &heard, &shown));
         Self {
             options,
-            stop,
+            told,
             status,
             thread: Some(thread),
         }
     }
 
     fn stop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.told.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.join().expect("no panic").expect("it ran");
         }
@@ -58,7 +58,7 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.told.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.join().ok();
         }
@@ -336,12 +336,7 @@ fn a_lost_folder_is_replaced_as_a_new_life() {
     let twice = make_folder(&acceptor.options, Lives::ReplacesLost).unwrap_err();
     assert!(twice.to_string().contains("already"), "{twice}");
     std::fs::remove_dir_all(&dir).expect("removed");
-    let gone = run(
-        &acceptor.options,
-        &AtomicBool::new(false),
-        &StatusCell::default(),
-    )
-    .unwrap_err();
+    let gone = run(&acceptor.options, &Told::default(), &StatusCell::default()).unwrap_err();
     assert!(
         matches!(gone, SwitchError::Folder(..) | SwitchError::Votes(..)),
         "{gone}"
@@ -401,11 +396,7 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
     let acceptor = &mut world.acceptors[0];
     acceptor.stop();
     acceptor.options.declare_lost = Some(last + 1000);
-    let beyond = run(
-        &acceptor.options,
-        &AtomicBool::new(false),
-        &StatusCell::default(),
-    );
+    let beyond = run(&acceptor.options, &Told::default(), &StatusCell::default());
     let beyond = beyond.unwrap_err().to_string();
     assert!(
         beyond.contains("declare-lost") && beyond.contains("allowed: 0 to"),

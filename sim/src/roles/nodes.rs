@@ -92,7 +92,12 @@ fn addresses(deployment: &Deployment) -> Arc<Addresses> {
 /// A box where this host is.
 fn place(settings: &Settings, node: Node) -> Place {
     let deployment = &settings.deployment;
-    let place = Place::new(deployment, addresses(deployment), address(node), &keys());
+    let own = match node {
+        // As one that listens at another address than the one where others know it.
+        Node::Coordinator(_) if settings.hears_itself => SocketAddr::from(([0, 0, 0, 0], 0)),
+        Node::Coordinator(_) | Node::Acceptor(_) | Node::Learner(_) => address(node),
+    };
+    let place = Place::new(deployment, addresses(deployment), own, &keys());
     place.expect("a deployment")
 }
 

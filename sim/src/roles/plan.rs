@@ -62,6 +62,8 @@ pub struct Settings {
     pub write: Nanos,
     /// Both coordinators were given the number 0.
     pub one_number: bool,
+    /// The network brings back to coordinators what they say to all of them.
+    pub hears_itself: bool,
     /// More acceptors than a minority lose their memory at a time: only safety is asked for.
     pub beyond_minority: bool,
     /// The longest that a packet takes.
@@ -89,6 +91,7 @@ pub struct Plan {
 
 /// So that a seed gives other numbers than to a cluster of replicas.
 const STREAM: u64 = 0x7061_786f_735f_5f31;
+const ECHO_STREAM: u64 = 0x7061_7865_6368_6f31;
 const COPIES_STREAM: u64 = 0x636f_7069_6573_5f31;
 
 impl Plan {
@@ -123,6 +126,7 @@ impl Plan {
                 300 * MICROSECOND
             },
             one_number,
+            hears_itself: Random::new(seed ^ ECHO_STREAM).below(4) == 0,
             beyond_minority: random.permille(80),
             delay_max: MILLISECOND / 10 * random.between(1, 40),
             repeated: random.below(60),
@@ -140,10 +144,13 @@ impl Plan {
             })
             .collect();
         if one_number && random.permille(500) {
-            // They do not hear each other, and ask the acceptors for the same rounds.
+            // They do not hear each other, and ask the acceptors for the same rounds; or for rounds above
+            // each other's, as two do that do not listen where others know their number.
+            let lasts = [(100, 500), (500, 3000)];
+            let (least, most) = lasts[small_place(random.below(2))];
             faults.push(Fault {
                 at: 0,
-                lasts: MILLISECOND * random.between(100, 500),
+                lasts: MILLISECOND * random.between(least, most),
                 what: What::Part(Node::Coordinator(0), Node::Coordinator(1)),
             });
         }

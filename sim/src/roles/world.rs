@@ -442,7 +442,7 @@ impl World {
 
     fn happened(&mut self, who: Node, happened: &Happened) {
         match happened {
-            Happened::Turned(turn) => self.turned(who, *turn),
+            Happened::Turned(turn, _) => self.turned(who, *turn),
             Happened::Noted(noted) => {
                 if *noted == Noted::LetIn {
                     self.see("acceptor let in");

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_paxos_process::{DeploymentFile, Member, MemberOptions, SwitchReport};
+use rustix::process::Signal;
 
 use crate::binary::binary;
 use crate::disk::Scratch;
@@ -234,14 +235,24 @@ impl<'n> Deployment<'n> {
 
     /// Starts a switch: its role and number.
     pub fn start(&mut self, switch: (&'static str, usize)) -> Result<()> {
+        self.start_as(switch, &self.arguments(switch))
+    }
+
+    /// Starts another coordinator of this number, which listens elsewhere: it is `("twin", number)`.
+    pub fn start_twin(&mut self, number: usize, listen: SocketAddr) -> Result<()> {
+        let mut arguments = self.arguments(("coordinator", number));
+        arguments.extend(["--listen".to_owned(), listen.to_string()]);
+        self.start_as(("twin", number), &arguments)
+    }
+
+    fn start_as(&mut self, switch: (&'static str, usize), arguments: &[String]) -> Result<()> {
         let name = format!("{}-{}", switch.0, switch.1);
         let log = self.scratch.path().join(format!("{name}.log"));
-        let arguments = self.arguments(switch);
         let namespace = match self.network {
             Some(network) => network.namespace(machine_of(switch)),
             None => own_namespace(),
         };
-        let process = Process::start(&name, &namespace, &self.binary, &arguments, &log)?;
+        let process = Process::start(&name, &namespace, &self.binary, arguments, &log)?;
         self.switches.insert(switch, process);
         Ok(())
     }
@@ -263,6 +274,12 @@ impl<'n> Deployment<'n> {
     pub fn log(&self, switch: (&'static str, usize)) -> Result<String> {
         let name = format!("{}-{}.log", switch.0, switch.1);
         Ok(fs::read_to_string(self.scratch.path().join(name))?)
+    }
+
+    /// Sends one a signal.
+    pub fn signal(&self, switch: (&'static str, usize), signal: Signal) -> Result<()> {
+        let process = self.switches.get(&switch).context("it runs")?;
+        process.signal(signal)
     }
 
     /// Dropping kills it at once (`SIGKILL`).

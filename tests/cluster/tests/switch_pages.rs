@@ -2,7 +2,7 @@
 //! what they count; and that nobody who is slow there, or asks for something else, hinders them.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -10,6 +10,7 @@ use quorumwire_cluster_tests::deployment::{ACCEPTORS, COORDINATORS, DEADLINE, De
 use quorumwire_cluster_tests::network::{Machine, Network};
 use quorumwire_cluster_tests::waiting::wait_within;
 use quorumwire_paxos_process::{Member, SwitchReport};
+use rustix::process::Signal;
 
 const PAGE: [&str; 2] = ["--listen-http", "127.0.0.1:0"];
 const FIRST: (&str, usize) = ("coordinator", 0);
@@ -167,6 +168,72 @@ fn pages_say_who_coordinates_and_counters_rise() -> Result<()> {
         it.state == "backup" && it.coordinator == Some(1)
     })?;
     Ok(())
+}
+
+fn wait_until_it_coordinates(
+    deployment: &Deployment<'_>,
+    switch: (&'static str, usize),
+) -> Result<()> {
+    wait_until(deployment, switch, "one that coordinates", |it| {
+        it.coordinates
+    })?;
+    Ok(())
+}
+
+/// Two have one number, and one does not listen where the others know that number. Both stop, the backup goes
+/// on, and the operator mends it.
+#[test]
+fn two_of_one_number_stop_and_a_backup_goes_on() -> Result<()> {
+    let mut deployment = Deployment::new("twins", 1)?.told(&PAGE).patient()?;
+    deployment.start_all()?;
+    wait_until_it_coordinates(&deployment, FIRST)?;
+    let member = deployment.member(0)?;
+    decide(&member, 20)?;
+    let twin = ("twin", 0);
+    let free = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+    deployment.start_twin(0, free)?;
+    for switch in [FIRST, twin] {
+        let stopped = |it: &SwitchReport| it.state == "same-number" && !it.ready;
+        let report = wait_until(&deployment, switch, "one that has stopped", stopped)?;
+        let fault = "another coordinator has this number".to_owned();
+        ensure!(report.faults.contains(&fault), "{report:?}");
+    }
+    let heard = format!("heard_from=\"{free}\"");
+    let log = deployment.log(FIRST)?;
+    ensure!(log.contains(&heard), "{log}");
+    wait_until_it_coordinates(&deployment, BACKUP)?;
+    decide(&member, 20)?;
+    deployment.kill(twin)?;
+    deployment.signal(FIRST, Signal::USR1)?;
+    wait_until_it_coordinates(&deployment, FIRST)?;
+    decide(&member, 20)
+}
+
+#[test]
+fn an_operator_has_a_coordinator_take_over_and_leave_it_to_others() -> Result<()> {
+    let mut deployment = Deployment::new("operated", 1)?.told(&PAGE).patient()?;
+    deployment.start_all()?;
+    wait_until_it_coordinates(&deployment, FIRST)?;
+    let member = deployment.member(0)?;
+    decide(&member, 20)?;
+    deployment.signal(BACKUP, Signal::USR1)?;
+    wait_until_it_coordinates(&deployment, BACKUP)?;
+    wait_until(&deployment, FIRST, "a backup that knows it", |it| {
+        it.state == "backup" && it.coordinator == Some(1)
+    })?;
+    decide(&member, 20)?;
+    deployment.signal(BACKUP, Signal::USR2)?;
+    wait_until_it_coordinates(&deployment, FIRST)?;
+    decide(&member, 20)?;
+    let report = deployment.report(BACKUP)?;
+    ensure!(report.state == "retired" && !report.ready, "{report:?}");
+    let acceptor = ("acceptor", 0);
+    deployment.signal(acceptor, Signal::USR1)?;
+    wait_within("an acceptor that says it does not", DEADLINE, || {
+        let said = "an acceptor neither takes over nor retires";
+        Ok(deployment.log(acceptor)?.contains(said))
+    })?;
+    decide(&member, 20)
 }
 
 #[test]

@@ -332,13 +332,14 @@ fn run(shared: &Arc<Shared>, to_make: Option<Begins>) -> Result<(), String> {
     };
     thread::scope(|scope| {
         for switch in [&acceptor, &coordinator] {
+            let told = quorumwire_paxos_process::Told::to_stop(Arc::clone(&shared.stop));
             let run = move || {
                 let coordinator = StatusCell::default();
                 let status = match switch.role {
                     Role::Acceptor => &shared.acceptor,
                     Role::Coordinator => &coordinator,
                 };
-                let ended = quorumwire_paxos_process::run(switch, &shared.stop, status);
+                let ended = quorumwire_paxos_process::run(switch, &told, status);
                 if let Err(error) = ended {
                     log::error(&format!("The {:?} has ended: {error}", switch.role));
                 }

@@ -1,6 +1,7 @@
 //! Frames over TCP: those of the vectors in any segments, and wrong ones.
 
 use std::collections::BTreeMap;
+use std::iter::repeat_n;
 
 use anyhow::Result;
 use quorumwire_cluster_tests::recording::stream_frames;
@@ -11,6 +12,7 @@ use quorumwire_wire::{ClientFrame, ClientFrameError, FrameError, FrameHeader, ta
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
+use super::real::said_once;
 use super::{PORTS, mutate, recording, vectors, write_whole};
 
 const AS_FRAMES: [&str; 2] = ["-d", "tcp.port==47012,quorumwire_frame"];
@@ -113,6 +115,12 @@ fn frames_are_shown_in_whatever_segments_they_come() -> Result<()> {
         }
         frames.extend(stream_frames(port, PORTS.1, &segments));
     }
+    // What was said twice counts once.
+    let twice = frames.iter().flat_map(|frame| {
+        let times = 1 + usize::from(rng.random_ratio(1, 10));
+        repeat_n(frame.clone(), times)
+    });
+    assert_eq!(said_once(&twice.collect::<Vec<_>>()), frames);
     let path = recording("segments");
     write_whole(&path, &frames)?;
     let shown = show(&path, &[], &FRAME_FIELDS)?;

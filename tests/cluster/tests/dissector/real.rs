@@ -64,6 +64,35 @@ fn ask(cluster: &Cluster<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A recording without the segments that TCP has said again, as it does when an acknowledgement comes late.
+pub fn said_once(frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut heard: BTreeMap<[SocketAddrV4; 2], (u32, u32)> = BTreeMap::new();
+    let is_new = |frame: &&Vec<u8>| {
+        let Some(Carried::Segment {
+            between,
+            begins,
+            sequence,
+            bytes,
+        }) = carried(frame)
+        else {
+            return true;
+        };
+        if begins {
+            let known = heard.insert(between, (sequence, 1));
+            return known.is_none_or(|(first, _)| first != sequence);
+        }
+        let Some((first, upto)) = heard.get_mut(&between) else {
+            return true;
+        };
+        let length = u32::try_from(bytes.len()).expect("one frame");
+        let end = sequence.wrapping_sub(*first).wrapping_add(length);
+        let is_new = bytes.is_empty() || end > *upto;
+        *upto = end.max(*upto);
+        is_new
+    };
+    frames.iter().filter(is_new).cloned().collect()
+}
+
 /// The streams that begin in a recording, whole, by who speaks to whom; those of which a part was not heard
 /// are not among them.
 fn streams(frames: &[Vec<u8>]) -> BTreeMap<[SocketAddrV4; 2], Vec<u8>> {
@@ -101,12 +130,13 @@ fn streams(frames: &[Vec<u8>]) -> BTreeMap<[SocketAddrV4; 2], Vec<u8>> {
 }
 
 fn judge_streams(frames: &[Vec<u8>]) -> Result<()> {
-    let streams: BTreeMap<_, _> = streams(frames)
+    let frames = said_once(frames);
+    let streams: BTreeMap<_, _> = streams(&frames)
         .into_iter()
         .filter(|(_, bytes)| bytes.starts_with(b"QWP1") || bytes.starts_with(b"QWC1"))
         .collect();
     let path = recording("real-streams");
-    write_whole(&path, frames)?;
+    write_whole(&path, &frames)?;
     let ends = ["ip.src", "tcp.srcport", "ip.dst", "tcp.dstport"];
     let shown = show(&path, &[], &[&FRAME_FIELDS[..], &ends].concat())?;
     let mut messages = BTreeSet::new();
