@@ -17,8 +17,8 @@ mod take_over;
 pub use take_over::ADOPTED_AT_ONCE;
 use take_over::{LEFT_TRIES, Ready, TakeOver};
 
-/// Times that a round may be found promised to another coordinator of the same number, before the host is
-/// told. What an earlier life of this one had asked for may still be on its way.
+/// Signs of another coordinator of the same number before it stops: what an earlier life of this one has said
+/// may still be on its way.
 const TAKEN_MAX: u32 = 3;
 
 /// Who has heard of no coordinator since it began waits so much longer than the one before it, or as long as
@@ -127,7 +127,8 @@ pub struct Coordinator {
     next_heartbeat: Since,
     /// The last round in which it has coordinated.
     led: u64,
-    /// How often its round, or one above it, was promised to another of its number.
+    /// How often there was a sign of another one of its number: it says that it lives, or acceptors have
+    /// promised it this one's round, or one above that.
     taken: u32,
     /// Who has promised another of its number a round above the one it coordinates in.
     overtaken: Acceptors,
@@ -258,6 +259,12 @@ impl Coordinator {
         Turn::Asks { round }
     }
 
+    /// There was a sign of another one of its number; whether there were enough.
+    fn is_taken(&mut self) -> bool {
+        self.taken += 1;
+        self.taken > TAKEN_MAX
+    }
+
     fn stop_as_twin(&mut self, orders: &mut Orders) -> Turn {
         self.switch_off(orders);
         self.phase = Phase::Twin;
@@ -266,8 +273,7 @@ impl Coordinator {
 
     /// Another one of its number has its round, or one above.
     fn taken(&mut self, now: Since, orders: &mut Orders) -> Turn {
-        self.taken += 1;
-        if self.taken > TAKEN_MAX {
+        if self.is_taken() {
             return self.stop_as_twin(orders);
         }
         self.ask(now, orders)
@@ -398,6 +404,9 @@ impl Coordinator {
         }
         // Who coordinated below the round that this one was promised finds out from the acceptors.
         if header.term <= self.led && !mutant("own-sign-of-life-is-anothers") {
+            return Turn::Nothing;
+        }
+        if !self.is_taken() {
             return Turn::Nothing;
         }
         // It may not listen where others know this number: it hears of it from here.

@@ -326,6 +326,10 @@ fn two_of_one_number_are_found() {
         term: 0x300,
         ..DEPLOYMENT.header(Kind::Heartbeat, 0)
     };
+    for _ in 0..TAKEN_MAX {
+        // An earlier life's may have been on its way for long.
+        assert_eq!(on(&mut coordinator, &beat), (Turn::Nothing, vec![]));
+    }
     let (turn, orders) = on(&mut coordinator, &beat);
     let told = Order::Send {
         to: To::Sender,

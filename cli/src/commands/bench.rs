@@ -306,7 +306,10 @@ fn target(arguments: &Arguments) -> anyhow::Result<Target> {
         // survives comes to terms with a deployment that does not decide.
         if !arguments.survive {
             let begins = member.submit(b"");
-            begins.context("waiting for a first value to be decided")?;
+            begins.context(
+                "waiting for a first value to be decided; the coordinator's log says whether acceptors are missing, \
+                 or a learner fills the window",
+            )?;
         }
         return Ok(Target::Deployment(Box::leak(Box::new(member))));
     }

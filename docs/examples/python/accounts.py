@@ -47,8 +47,12 @@ def keep(configuration: str, learner: int, path: str) -> None:
         while True:
             delivery = deliveries.next_within(SECONDS)
             if delivery is not None:
+                payment = payment_in(delivery.value)
                 with database:
-                    carry_out(database, *json.loads(delivery.value))
+                    if payment is None:
+                        print("instance", delivery.instance, "is no payment", file=sys.stderr)
+                    else:
+                        carry_out(database, *payment)
                     database.execute("UPDATE progress SET instance = ?", (delivery.instance,))
                 done, unsaid = delivery.instance, unsaid + 1
             if unsaid >= PAYMENTS or (unsaid and delivery is None):
@@ -57,6 +61,16 @@ def keep(configuration: str, learner: int, path: str) -> None:
                     unsaid = 0
                 except (quorumwire.NotCarriedOutError, quorumwire.OutcomeUnknownError) as error:
                     print("the next checkpoint may work:", error, file=sys.stderr)
+
+
+def payment_in(value: bytes) -> tuple[str, str, int] | None:
+    """Payer, payee and amount; None if others have submitted something else."""
+    try:
+        payer, payee, amount = json.loads(value)
+    except (ValueError, TypeError):
+        return None
+    is_one = isinstance(payer, str) and isinstance(payee, str) and type(amount) is int
+    return (payer, payee, amount) if is_one and 0 <= amount < 2**31 else None
 
 
 def carry_out(database: sqlite3.Connection, payer: str, payee: str, amount: int) -> None:

@@ -1,4 +1,4 @@
-//! Why a member of a deployment cannot do something.
+//! Errors of a member of a deployment, and what they say.
 use crate::deployment_file::DeploymentError;
 use crate::member::{Instance, SUBMITTED_MAX};
 use quorumwire_paxos::{RECOVERING_MAX, VALUE_BYTES_MAX};
