@@ -17,9 +17,15 @@ mod take_over;
 pub use take_over::ADOPTED_AT_ONCE;
 use take_over::{LEFT_TRIES, Ready, TakeOver};
 
-/// Signs of another coordinator of the same number before it stops: what an earlier life of this one has said
-/// may still be on its way.
-const TAKEN_MAX: u32 = 3;
+/// Times that acceptors may have promised another one of the same number a coordinator's round, or one above
+/// it, before it stops: each of them may have promised an earlier life of it another one.
+const TAKEN_MAX: u32 = 10;
+
+/// The same for one that listens where others know its number: the other one stops first.
+const TAKEN_WHERE_KNOWN_MAX: u32 = 10 * TAKEN_MAX;
+
+/// They do not count any more after this.
+const TAKEN_LASTS: Duration = Duration::from_mins(1);
 
 /// Who has heard of no coordinator since it began waits so much longer than the one before it, or as long as
 /// `silence` if that is more: others may have begun at the same time, and need a while.
@@ -38,6 +44,9 @@ pub struct CoordinatorOptions {
     pub deployment: Deployment,
     /// Which coordinator.
     pub me: u8,
+    /// Whether it listens at the address where others know this number. If two have one number, the one that
+    /// does not stops.
+    pub is_where_known: bool,
     /// How often it says that it lives.
     pub heartbeat: Duration,
     /// The backup behind whoever coordinated last takes over when it hears nothing for this long; each
@@ -127,11 +136,16 @@ pub struct Coordinator {
     next_heartbeat: Since,
     /// The last round in which it has coordinated.
     led: u64,
-    /// How often there was a sign of another one of its number: it says that it lives, or acceptors have
-    /// promised it this one's round, or one above that.
+    /// How often acceptors had promised another one of its number its round, or one above it.
     taken: u32,
-    /// Who has promised another of its number a round above the one it coordinates in.
+    /// When they had last.
+    last_taken: Since,
+    /// Who has promised another of its number a round above the one it coordinates in, and since when.
     overtaken: Acceptors,
+    overtaken_since: Since,
+    /// It has heard then of another one of its number that says it lives, without a long silence since.
+    twin_heard: Since,
+    twin_heard_since: Since,
     /// How often in a row it has asked for a round, and another one's came before a majority had promised it:
     /// promises may take longer than backups wait, and they must not hinder each other for ever.
     hindered: u32,
@@ -157,7 +171,11 @@ impl Coordinator {
             next_heartbeat: now,
             led: 0,
             taken: 0,
+            last_taken: now,
             overtaken: Acceptors::default(),
+            overtaken_since: now,
+            twin_heard: now,
+            twin_heard_since: now,
             hindered: 0,
             asked_anew: 0,
             options,
@@ -225,7 +243,10 @@ impl Coordinator {
     /// Leaves it to others, until it is told to take over: the operator says so.
     pub fn retire(&mut self, orders: &mut Orders) {
         self.switch_off(orders);
-        self.phase = Phase::Retired;
+        match self.phase {
+            Phase::Backup { .. } | Phase::InRound(_) => self.phase = Phase::Retired,
+            Phase::Retired | Phase::Twin | Phase::NoRoundLeft => {}
+        }
     }
 
     fn switch_off(&mut self, orders: &mut Orders) {
@@ -259,12 +280,6 @@ impl Coordinator {
         Turn::Asks { round }
     }
 
-    /// There was a sign of another one of its number; whether there were enough.
-    fn is_taken(&mut self) -> bool {
-        self.taken += 1;
-        self.taken > TAKEN_MAX
-    }
-
     fn stop_as_twin(&mut self, orders: &mut Orders) -> Turn {
         self.switch_off(orders);
         self.phase = Phase::Twin;
@@ -273,7 +288,17 @@ impl Coordinator {
 
     /// Another one of its number has its round, or one above.
     fn taken(&mut self, now: Since, orders: &mut Orders) -> Turn {
-        if self.is_taken() {
+        if now.saturating_sub(self.last_taken) > TAKEN_LASTS {
+            self.taken = 0;
+        }
+        self.last_taken = now;
+        self.taken += 1;
+        let most = if self.options.is_where_known {
+            TAKEN_WHERE_KNOWN_MAX
+        } else {
+            TAKEN_MAX
+        };
+        if self.taken > most {
             return self.stop_as_twin(orders);
         }
         self.ask(now, orders)
@@ -368,7 +393,10 @@ impl Coordinator {
             return Turn::Nothing;
         }
         if header.sender == self.options.me {
-            return self.on_own_number(header, orders);
+            return self.on_own_number(now, header, orders);
+        }
+        if header.flags & FLAG_REFUSED != 0 {
+            return Turn::Nothing;
         }
         if self.round().is_some_and(|mine| header.term < mine) {
             return Turn::Nothing; // it will find out
@@ -391,35 +419,50 @@ impl Coordinator {
     }
 
     /// A sign of life of this very number: from another one that has it, or what this one has said, if the
-    /// network brings that back.
-    fn on_own_number(&mut self, header: &Header, orders: &mut Orders) -> Turn {
-        if matches!(self.phase, Phase::Retired | Phase::Twin) {
-            return Turn::Nothing;
-        }
+    /// network brings that back; or the answer to one.
+    fn on_own_number(&mut self, now: Since, header: &Header, orders: &mut Orders) -> Turn {
+        self.highest_round = self.highest_round.max(header.term);
+        let is_own = header.term == self.led;
+        let takes_part = matches!(self.phase, Phase::Backup { .. } | Phase::InRound(_));
         if header.flags & FLAG_REFUSED != 0 {
-            if header.term == self.led {
+            if is_own && takes_part {
                 return self.stop_as_twin(orders);
             }
             return Turn::Nothing;
         }
-        // Who coordinated below the round that this one was promised finds out from the acceptors.
-        if header.term <= self.led && !mutant("own-sign-of-life-is-anothers") {
+        if is_own && !mutant("own-sign-of-life-is-anothers") {
             return Turn::Nothing;
         }
-        if !self.is_taken() {
+        if self.options.is_where_known {
+            if !mutant("twin-is-not-told") {
+                let refused = Header {
+                    flags: FLAG_REFUSED,
+                    term: header.term,
+                    ..self
+                        .options
+                        .deployment
+                        .header(Kind::Heartbeat, self.options.me)
+                };
+                send(orders, To::Sender, refused, &[]);
+            }
+            if self.coordinates() && header.term > self.led {
+                return self.ask(now, orders);
+            }
             return Turn::Nothing;
         }
-        // It may not listen where others know this number: it hears of it from here.
-        let refused = Header {
-            flags: FLAG_REFUSED,
-            term: header.term,
-            ..self
-                .options
-                .deployment
-                .header(Kind::Heartbeat, self.options.me)
-        };
-        send(orders, To::Sender, refused, &[]);
-        self.stop_as_twin(orders)
+        if !takes_part || header.term < self.led {
+            return Turn::Nothing;
+        }
+        let silence = self.options.silence;
+        if now.saturating_sub(self.twin_heard) > silence {
+            self.twin_heard_since = now;
+        }
+        self.twin_heard = now;
+        let lasted = now.saturating_sub(self.twin_heard_since);
+        if lasted >= silence {
+            return self.stop_as_twin(orders);
+        }
+        Turn::Nothing
     }
 
     /// A promise, or a vote.
@@ -486,12 +529,14 @@ impl Coordinator {
         self.highest_round = self.highest_round.max(header.term);
         if header.term > mine && promised_owner == self.options.me && self.coordinates() {
             // One acceptor alone may still have had what an earlier life of this coordinator had asked.
+            if self.overtaken == Acceptors::default() {
+                self.overtaken_since = now;
+            }
             self.overtaken.insert(header.sender);
             let deployment = &self.options.deployment;
             if self.overtaken.leave_no_majority(deployment) {
                 return self.taken(now, orders);
             }
-            return Turn::Nothing;
         }
         if header.index > 0 {
             // A learner asks for that instance by itself, in a higher round; or all learners have it. An
@@ -509,11 +554,13 @@ impl Coordinator {
             Phase::InRound(it) => it.is_promised() || header.term < mine,
             Phase::Backup { .. } | Phase::Retired | Phase::Twin | Phase::NoRoundLeft => true,
         };
-        match header.term == mine {
-            _ if is_late => Turn::Nothing,
-            true => self.taken(now, orders),
-            false => self.ask(now, orders),
+        if is_late {
+            return Turn::Nothing;
         }
+        if promised_owner == self.options.me {
+            return self.taken(now, orders);
+        }
+        self.ask(now, orders)
     }
 
     /// An acceptor says which configuration it knows: it has lost its memory and begins a new life, or it
@@ -556,6 +603,11 @@ impl Coordinator {
     pub fn tick(&mut self, now: Since, registers: &PaxosRegisters, orders: &mut Orders) -> Turn {
         let patience = self.patience();
         let is_on = self.coordinates();
+        let is_overtaken = is_on && self.overtaken != Acceptors::default();
+        if is_overtaken && now.saturating_sub(self.overtaken_since) >= self.options.silence {
+            // Without that acceptor there may be no majority, when another one is gone.
+            return self.ask(now, orders);
+        }
         match &mut self.phase {
             Phase::Backup { heard } if now.saturating_sub(*heard) >= patience => {
                 return self.ask(now, orders);

@@ -17,6 +17,7 @@ fn coordinator(me: u8) -> Coordinator {
     let options = CoordinatorOptions {
         deployment: DEPLOYMENT,
         me,
+        is_where_known: true,
         heartbeat: at(10),
         silence: at(50),
         retry: at(5),
@@ -275,97 +276,189 @@ fn a_learners_round_makes_no_backup() {
 /// acceptors only.
 #[test]
 fn two_of_one_number_that_do_not_hear_each_other_are_found() {
-    let (mut coordinator, mut question) = coordinating();
-    for _ in 0..TAKEN_MAX {
-        let vote = Header {
-            index: 1,
-            ..question
-        };
-        let above = question.term + 0x100;
-        // One acceptor may have had what an earlier life of this coordinator had asked.
-        for _ in 0..2 {
-            let (turn, orders) = on(&mut coordinator, &refused(&vote, 1, above));
-            assert_eq!((turn, orders), (Turn::Nothing, vec![]));
-        }
-        let (turn, mut orders) = on(&mut coordinator, &refused(&vote, 2, above));
-        assert_eq!(
-            turn,
-            Turn::Asks {
-                round: above + 0x100
+    for (is_where_known, most) in [(false, TAKEN_MAX), (true, TAKEN_WHERE_KNOWN_MAX)] {
+        let (mut coordinator, mut question) = coordinating();
+        coordinator.options.is_where_known = is_where_known;
+        for _ in 0..most {
+            let vote = Header {
+                index: 1,
+                ..question
+            };
+            let above = question.term + 0x100;
+            // One acceptor may have had what an earlier life of this coordinator had asked.
+            for _ in 0..2 {
+                let (turn, orders) = on(&mut coordinator, &refused(&vote, 1, above));
+                assert_eq!((turn, orders), (Turn::Nothing, vec![]));
             }
+            let (turn, mut orders) = on(&mut coordinator, &refused(&vote, 2, above));
+            let round = above + 0x100;
+            assert_eq!(turn, Turn::Asks { round });
+            assert_eq!(orders.first(), Some(&Order::SwitchOff));
+            question = sent(&mut orders)[0].1;
+            on(&mut coordinator, &promise(&question, 0, 0));
+            let (turn, _) = on(&mut coordinator, &promise(&question, 2, 0));
+            assert!(matches!(turn, Turn::Coordinates { .. }));
+        }
+        on(
+            &mut coordinator,
+            &refused(&question, 0, question.term + 0x100),
         );
-        assert_eq!(orders.first(), Some(&Order::SwitchOff));
-        question = sent(&mut orders)[0].1;
-        on(&mut coordinator, &promise(&question, 0, 0));
-        let (turn, _) = on(&mut coordinator, &promise(&question, 2, 0));
-        assert!(matches!(turn, Turn::Coordinates { .. }));
+        let (turn, orders) = on(
+            &mut coordinator,
+            &refused(&question, 1, question.term + 0x100),
+        );
+        assert_eq!((turn, orders), (Turn::SameNumber, vec![Order::SwitchOff]));
     }
-    on(&mut coordinator, &refused(&question, 0, 0x9000));
-    let (turn, orders) = on(&mut coordinator, &refused(&question, 1, 0x9000));
-    assert_eq!((turn, orders), (Turn::SameNumber, vec![Order::SwitchOff]));
+}
+
+/// An acceptor that has promised what an earlier life had asked is asked for a round above that: without it
+/// there may be no majority, when another one is gone.
+#[test]
+fn an_acceptor_that_has_promised_an_earlier_life_is_asked_anew() {
+    let (mut coordinator, question) = coordinating();
+    on(
+        &mut coordinator,
+        &refused(&question, 1, question.term + 0x100),
+    );
+    let mut orders = Orders::new();
+    assert_eq!(coordinator.tick(at(50), &off(), &mut orders), Turn::Nothing);
+    let turn = coordinator.tick(at(51), &off(), &mut orders);
+    let round = question.term + 0x200;
+    assert_eq!(turn, Turn::Asks { round });
+    assert_eq!(coordinator.taken, 0);
 }
 
 #[test]
-fn two_of_one_number_are_found() {
-    let (mut coordinator, mut question) = asking(0);
-    for _ in 0..TAKEN_MAX {
-        let (turn, orders) = on(&mut coordinator, &refused(&question, 1, question.term));
-        let Turn::Asks { round } = turn else {
-            panic!("{turn:?}")
-        };
-        let Some(Order::Send { header, .. }) = orders.last() else {
-            panic!()
-        };
-        assert!(round > question.term);
-        question = *header;
+fn two_that_ask_for_the_same_rounds_are_found() {
+    for (is_where_known, most) in [(false, TAKEN_MAX), (true, TAKEN_WHERE_KNOWN_MAX)] {
+        let (mut coordinator, mut question) = asking(0);
+        coordinator.options.is_where_known = is_where_known;
+        for time in 0..most {
+            // Its own, or one above.
+            let promised = question.term + 0x100 * u64::from(time % 2);
+            let (turn, orders) = on(&mut coordinator, &refused(&question, 1, promised));
+            let Turn::Asks { round } = turn else {
+                panic!("{turn:?}")
+            };
+            let Some(Order::Send { header, .. }) = orders.last() else {
+                panic!()
+            };
+            assert!(round > promised);
+            question = *header;
+        }
+        let (turn, _) = on(&mut coordinator, &refused(&question, 1, question.term));
+        assert_eq!(turn, Turn::SameNumber);
     }
-    let (turn, _) = on(&mut coordinator, &refused(&question, 1, question.term));
-    assert_eq!(turn, Turn::SameNumber);
-    let (mut coordinator, _) = coordinating();
-    let beat = Header {
+}
+
+#[test]
+fn that_its_number_was_taken_long_ago_does_not_count() {
+    let (mut coordinator, mut question) = asking(0);
+    coordinator.options.is_where_known = false;
+    for time in 0..3 * u64::from(TAKEN_MAX) {
+        let now = TAKEN_LASTS.mul_f64(1.1) * u32::try_from(time).expect("a few");
+        let refused = refused(&question, 1, question.term);
+        let mut orders = Orders::new();
+        let turn = coordinator.on_packet(now, &refused, b"", &mut orders);
+        assert!(matches!(turn, Turn::Asks { .. }), "{turn:?}");
+        question = sent(&mut orders)[0].1;
+    }
+}
+
+fn sign_of_life() -> Header {
+    Header {
         term: 0x300,
         ..DEPLOYMENT.header(Kind::Heartbeat, 0)
-    };
-    for _ in 0..TAKEN_MAX {
-        // An earlier life's may have been on its way for long.
-        assert_eq!(on(&mut coordinator, &beat), (Turn::Nothing, vec![]));
     }
-    let (turn, orders) = on(&mut coordinator, &beat);
+}
+
+/// Who is where others know the number tells the other one, whatever it does itself, and goes on.
+#[test]
+fn who_has_its_number_elsewhere_is_told() {
     let told = Order::Send {
         to: To::Sender,
         header: Header {
             flags: FLAG_REFUSED,
-            ..beat
+            ..sign_of_life()
         },
         payload: vec![],
     };
-    assert_eq!(
-        (turn, orders),
-        (Turn::SameNumber, vec![told, Order::SwitchOff])
-    );
-    assert_eq!(on(&mut coordinator, &beat), (Turn::Nothing, vec![]), "once");
-    // The other one is told. What does not mean its last round is old.
+    let (mut coordinator, _) = coordinating();
+    let (turn, orders) = on(&mut coordinator, &sign_of_life());
+    assert_eq!(turn, Turn::Asks { round: 0x400 }, "above the other one's");
+    assert_eq!(orders[..2], [told.clone(), Order::SwitchOff]);
+    let again = on(&mut coordinator, &sign_of_life());
+    assert_eq!(again, (Turn::Nothing, vec![told.clone()]));
+    coordinator.retire(&mut Orders::new());
+    let retired = on(&mut coordinator, &sign_of_life());
+    assert_eq!(retired, (Turn::Nothing, vec![told]));
+}
+
+#[test]
+fn who_is_told_that_its_number_is_anothers_stops() {
     let (mut coordinator, question) = coordinating();
+    // Of another round: of an earlier life.
     for (round, turn) in [(0x300, Turn::Nothing), (question.term, Turn::SameNumber)] {
         let told = Header {
             flags: FLAG_REFUSED,
             term: round,
-            ..beat
+            ..sign_of_life()
         };
         assert_eq!(on(&mut coordinator, &told).0, turn);
     }
-    // What it said itself may come back.
-    let (mut coordinator, question) = coordinating();
-    let own = Header {
-        term: question.term,
-        ..beat
-    };
-    assert_eq!(on(&mut coordinator, &own), (Turn::Nothing, vec![]));
+    // That stays so, until the operator says otherwise.
     let mut orders = Orders::new();
+    coordinator.retire(&mut orders);
+    assert_eq!(coordinator.standing(), CoordinatorStanding::SameNumber);
     assert_eq!(
         coordinator.tick(at(9999), &off(), &mut orders),
         Turn::Nothing
     );
+    let turn = coordinator.take_over(at(9999), &mut orders);
+    assert!(matches!(turn, Turn::Asks { .. }));
+    // What others are told does not concern it.
+    let (mut coordinator, _) = coordinating();
+    let told = Header {
+        flags: FLAG_REFUSED,
+        term: 0x301,
+        ..DEPLOYMENT.header(Kind::Heartbeat, 1)
+    };
+    assert_eq!(on(&mut coordinator, &told), (Turn::Nothing, vec![]));
+}
+
+#[test]
+fn who_listens_elsewhere_stops_when_the_other_one_lives_on() {
+    let hear = |coordinator: &mut Coordinator, ms| {
+        let mut orders = Orders::new();
+        let turn = coordinator.on_packet(at(ms), &sign_of_life(), b"", &mut orders);
+        (turn, orders)
+    };
+    let (mut coordinator, _) = coordinating();
+    coordinator.options.is_where_known = false;
+    // An earlier life's may have been on its way for some time.
+    for ms in [10, 30, 49, 200, 240] {
+        assert_eq!(hear(&mut coordinator, ms), (Turn::Nothing, vec![]));
+    }
+    let stopped = (Turn::SameNumber, vec![Order::SwitchOff]);
+    assert_eq!(hear(&mut coordinator, 250), stopped);
+    assert_eq!(hear(&mut coordinator, 260), (Turn::Nothing, vec![]), "once");
+}
+
+#[test]
+fn what_it_has_said_itself_may_come_back() {
+    for is_where_known in [false, true] {
+        let (mut coordinator, question) = coordinating();
+        coordinator.options.is_where_known = is_where_known;
+        let own = Header {
+            term: question.term,
+            ..sign_of_life()
+        };
+        for ms in 0..1000 {
+            let mut orders = Orders::new();
+            let turn = coordinator.on_packet(at(ms), &own, b"", &mut orders);
+            assert_eq!((turn, orders), (Turn::Nothing, vec![]));
+        }
+    }
 }
 
 #[test]

@@ -237,7 +237,10 @@ impl Learner {
         }
         let deployment = self.options.deployment;
         match Kind::from_byte(header.kind) {
-            Some(Kind::Heartbeat) if header.sender >= deployment.coordinators => {
+            // Refused: it is said to another coordinator.
+            Some(Kind::Heartbeat)
+                if header.sender >= deployment.coordinators || header.flags & FLAG_REFUSED != 0 =>
+            {
                 Err(Ignored::NoVote)
             }
             Some(Kind::P1b | Kind::P2b) if header.sender >= deployment.acceptors => {

@@ -181,6 +181,7 @@ const PAXOS: &[&str] = &[
     "proposes-regardless-of-votes",
     "takes-earlier-lives",
     "trims-what-some-have",
+    "twin-is-not-told",
 ];
 
 /// Every check of the engine around the C that can be left out.

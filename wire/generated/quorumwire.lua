@@ -55,7 +55,7 @@ local FLAGS = {
 	{ name = "blind", value = 2, doc = "REQUEST, APPEND: answer as soon as it is committed, without what the state machine says." },
 	{ name = "tick", value = 4, doc = "The payload moves the log's time." },
 	{ name = "fragment", value = 8, doc = "The payload is a piece of a command, or of a value: number and count of pieces (32 bits each), then bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is in the log, the command is not complete." },
-	{ name = "refused", value = 16, doc = "ANSWER: there is none of the state machine; `previous_term` says why, the payload says it for people. P1B, P2B: neither promised nor voted. Paxos' HEARTBEAT: another coordinator has this number; the round is the one that it was said in." },
+	{ name = "refused", value = 16, doc = "ANSWER: there is none of the state machine; `previous_term` says why, the payload says it for people. P1B, P2B: neither promised nor voted. Paxos' HEARTBEAT: answers one of a coordinator that has the sender's number; the round is the one in that." },
 	{ name = "bundle", value = 32, doc = "APPEND: the payload is several commands, each carried out by itself, in this order (README.md). No client may set it." },
 	{ name = "tell", value = 64, doc = "P2A: the vote goes to the sender, too, not to learners alone." },
 }

@@ -85,8 +85,8 @@ enum qw_flag {
 	 * number, 32 bits) is in the log, the command is not complete. */
 	QW_FLAG_FRAGMENT = 8,
 	/* ANSWER: there is none of the state machine; `previous_term` says why, the payload says
-	 * it for people. P1B, P2B: neither promised nor voted. Paxos' HEARTBEAT: another
-	 * coordinator has this number; the round is the one that it was said in. */
+	 * it for people. P1B, P2B: neither promised nor voted. Paxos' HEARTBEAT: answers one of
+	 * a coordinator that has the sender's number; the round is the one in that. */
 	QW_FLAG_REFUSED = 16,
 	/* APPEND: the payload is several commands, each carried out by itself, in this order
 	 * (README.md). No client may set it. */

@@ -155,13 +155,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let listener = open_page(arguments)?;
     let told = Told::default();
-    for (signal, flag) in [
-        (SIGTERM, &told.stop),
-        (SIGINT, &told.stop),
-        (SIGUSR1, &told.take_over),
-        (SIGUSR2, &told.retire),
-    ] {
-        signal_hook::flag::register(signal, Arc::clone(flag))?;
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&told.stop))?;
+    }
+    for (signal, what) in [(SIGUSR1, Told::TAKE_OVER), (SIGUSR2, Told::RETIRE)] {
+        signal_hook::flag::register_usize(signal, Arc::clone(&told.operator), what)?;
     }
     logging::start_as(
         arguments.log_level,

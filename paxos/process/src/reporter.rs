@@ -154,7 +154,7 @@ fn turned(turn: Turn, by: Option<SocketAddr>) {
         }
         Turn::SameNumber => tracing::error!(
             heard_from = by.map(|it| it.to_string()),
-            "another coordinator has this number: both stop; end one of them, and have the other take over"
+            "another coordinator has this number: this one stops until it is told to take over"
         ),
     }
 }

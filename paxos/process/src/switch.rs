@@ -19,7 +19,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// What a switch does.
@@ -313,13 +313,17 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 pub struct Told {
     /// To stop.
     pub stop: Arc<AtomicBool>,
-    /// A coordinator: to take over, whoever coordinates. It is taken back when that is done.
-    pub take_over: Arc<AtomicBool>,
-    /// A coordinator: to leave it to others, until it is told to take over. It is taken back as well.
-    pub retire: Arc<AtomicBool>,
+    /// A coordinator: [`Told::TAKE_OVER`] or [`Told::RETIRE`], whichever was said last; the switch takes it
+    /// back.
+    pub operator: Arc<AtomicUsize>,
 }
 
 impl Told {
+    /// Take over, whoever coordinates.
+    pub const TAKE_OVER: usize = 1;
+    /// Leave it to others, until it is told to take over.
+    pub const RETIRE: usize = 2;
+
     /// Nothing but when to stop.
     #[must_use]
     pub fn to_stop(stop: Arc<AtomicBool>) -> Self {
@@ -414,6 +418,9 @@ fn coordinator(options: &SwitchOptions, place: Place) -> Result<CoordinatorHost,
     let coordinator = CoordinatorOptions {
         deployment: options.deployment.deployment,
         me: options.number,
+        is_where_known: options
+            .listen
+            .is_none_or(|it| options.own_address().is_ok_and(|own| it == own)),
         heartbeat: timing.heartbeat,
         silence: timing.silence,
         retry: timing.retry,
@@ -583,9 +590,8 @@ impl Process<'_> {
 
     /// A coordinator does what its operator says.
     fn obey(&mut self, now: Since, told: &Told) {
-        let takes_over = told.take_over.swap(false, Ordering::Relaxed);
-        let retires = told.retire.swap(false, Ordering::Relaxed);
-        if !takes_over && !retires {
+        let said = told.operator.swap(0, Ordering::Relaxed);
+        if said == 0 {
             return;
         }
         let Host::Coordinator(host) = &mut self.host else {
@@ -593,7 +599,7 @@ impl Process<'_> {
             return;
         };
         let driver = &mut self.station.driver();
-        if retires {
+        if said == Told::RETIRE {
             tracing::warn!(
                 "the operator has this coordinator leave it to others, until it is told to take over"
             );

@@ -65,9 +65,6 @@ impl World {
         }
         self.say(|| "all is healed".to_owned());
         self.make_peace();
-        if self.plan.settings.one_number {
-            self.mend_numbers();
-        }
         if self.members(None) < self.acceptors.len() / 2 + 1 {
             // Nothing is decided any more, and nothing else than before.
             self.see("too many have forgotten");

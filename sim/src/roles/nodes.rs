@@ -3,9 +3,7 @@ use super::plan::{Node, Settings};
 use crate::queue::{MILLISECOND, Nanos};
 use quorumwire_fastpath::Outbox;
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
-use quorumwire_paxos::{
-    CoordinatorOptions, Deployment, Learner, LearnerOptions, Lives, Proposer, Values,
-};
+use quorumwire_paxos::{CoordinatorOptions, Learner, LearnerOptions, Lives, Proposer, Values};
 use quorumwire_paxos_hosts::{
     AcceptorHost, AcceptorOptions, Addresses, CoordinatorHost, Driver, Happened, LearnerHost, Place,
 };
@@ -78,11 +76,19 @@ fn keys() -> PlaneKeys {
     }
 }
 
-/// Where everybody is.
-fn addresses(deployment: &Deployment) -> Arc<Addresses> {
+/// Of the coordinators, the one that has the number of the first one where two have one number.
+pub(super) const TWIN: u8 = 1;
+
+/// Where everybody is, as all believe.
+fn addresses(settings: &Settings) -> Arc<Addresses> {
+    let deployment = &settings.deployment;
     let all = |count: u8, node: fn(u8) -> Node| (0..count).map(node).map(address).collect();
+    let mut coordinators: Vec<_> = all(deployment.coordinators, Node::Coordinator);
+    if settings.one_number && settings.is_hidden {
+        coordinators[usize::from(TWIN)] = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 0), 7000));
+    }
     Arc::new(Addresses {
-        coordinators: all(deployment.coordinators, Node::Coordinator),
+        coordinators,
         acceptors: all(deployment.acceptors, Node::Acceptor),
         learners: all(deployment.learners, Node::Learner),
         all_acceptors: None,
@@ -97,7 +103,7 @@ fn place(settings: &Settings, node: Node) -> Place {
         Node::Coordinator(_) if settings.hears_itself => SocketAddr::from(([0, 0, 0, 0], 0)),
         Node::Coordinator(_) | Node::Acceptor(_) | Node::Learner(_) => address(node),
     };
-    let place = Place::new(deployment, addresses(deployment), own, &keys());
+    let place = Place::new(deployment, addresses(settings), own, &keys());
     place.expect("a deployment")
 }
 
@@ -108,9 +114,11 @@ pub(super) fn coordinator(
     now: Nanos,
     seed: u64,
 ) -> CoordinatorHost {
+    let is_twin = settings.one_number && number == TWIN;
     let options = CoordinatorOptions {
         deployment: settings.deployment,
-        me: if settings.one_number { 0 } else { number },
+        me: if is_twin { 0 } else { number },
+        is_where_known: !is_twin && !settings.hears_itself,
         heartbeat: Duration::from_millis(10),
         silence: Duration::from_millis(60),
         retry: Duration::from_nanos(RETRY),

@@ -62,7 +62,10 @@ pub struct Settings {
     pub write: Nanos,
     /// Both coordinators were given the number 0.
     pub one_number: bool,
-    /// The network brings back to coordinators what they say to all of them.
+    /// The second of these is where others know no coordinator.
+    pub is_hidden: bool,
+    /// Coordinators do not know that they are where others know their numbers: the network brings back to
+    /// them what they say to all of them.
     pub hears_itself: bool,
     /// More acceptors than a minority lose their memory at a time: only safety is asked for.
     pub beyond_minority: bool,
@@ -91,6 +94,7 @@ pub struct Plan {
 
 /// So that a seed gives other numbers than to a cluster of replicas.
 const STREAM: u64 = 0x7061_786f_735f_5f31;
+const HIDDEN_STREAM: u64 = 0x7061_7868_6964_6531;
 const ECHO_STREAM: u64 = 0x7061_7865_6368_6f31;
 const COPIES_STREAM: u64 = 0x636f_7069_6573_5f31;
 
@@ -126,7 +130,8 @@ impl Plan {
                 300 * MICROSECOND
             },
             one_number,
-            hears_itself: Random::new(seed ^ ECHO_STREAM).below(4) == 0,
+            is_hidden: Random::new(seed ^ HIDDEN_STREAM).below(2) == 0,
+            hears_itself: !one_number && Random::new(seed ^ ECHO_STREAM).below(4) == 0,
             beyond_minority: random.permille(80),
             delay_max: MILLISECOND / 10 * random.between(1, 40),
             repeated: random.below(60),

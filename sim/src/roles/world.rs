@@ -482,7 +482,8 @@ impl World {
         };
         self.see(what);
         self.say(|| format!("{who:?}: {turn:?}"));
-        let is_allowed = turn != Turn::SameNumber || self.plan.settings.one_number;
+        let is_twin = self.plan.settings.one_number && who == Node::Coordinator(nodes::TWIN);
+        let is_allowed = turn != Turn::SameNumber || is_twin;
         self.checks
             .require(is_allowed, || format!("P8: {who:?} finds its number taken"));
     }

@@ -42,8 +42,8 @@ pub const FLAG_TICK: u8 = 0x4;
 /// in the log, the command is not complete.
 pub const FLAG_FRAGMENT: u8 = 0x8;
 /// Flag. ANSWER: there is none of the state machine; `previous_term` says why, the payload says it
-/// for people. P1B, P2B: neither promised nor voted. Paxos' HEARTBEAT: another coordinator has this
-/// number; the round is the one that it was said in.
+/// for people. P1B, P2B: neither promised nor voted. Paxos' HEARTBEAT: answers one of a coordinator
+/// that has the sender's number; the round is the one in that.
 pub const FLAG_REFUSED: u8 = 0x10;
 /// Flag. APPEND: the payload is several commands, each carried out by itself, in this order
 /// (README.md). No client may set it.

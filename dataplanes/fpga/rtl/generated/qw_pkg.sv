@@ -76,8 +76,8 @@ package qw_pkg;
   // the log, the command is not complete.
   localparam logic [7:0] FLAG_FRAGMENT = 8'd8;
   // ANSWER: there is none of the state machine; `previous_term` says why, the payload says it for
-  // people. P1B, P2B: neither promised nor voted. Paxos' HEARTBEAT: another coordinator has this
-  // number; the round is the one that it was said in.
+  // people. P1B, P2B: neither promised nor voted. Paxos' HEARTBEAT: answers one of a coordinator
+  // that has the sender's number; the round is the one in that.
   localparam logic [7:0] FLAG_REFUSED = 8'd16;
   // APPEND: the payload is several commands, each carried out by itself, in this order (README.md).
   // No client may set it.

@@ -1,6 +1,5 @@
 //! What a fault does, and how it ends.
 use super::{Event, World};
-use crate::queue::SECOND;
 use crate::roles::nodes::Out;
 use crate::roles::plan::{Node, What};
 use quorumwire_paxos_hosts::AcceptorHost;
@@ -128,20 +127,6 @@ impl World {
     /// Applications keep what they have.
     pub(in crate::roles) fn keep_again(&mut self) {
         self.keeps_nothing.clear();
-    }
-
-    /// The operator has found out that several coordinators have one number: only the first stays.
-    pub(in crate::roles) fn mend_numbers(&mut self) {
-        for me in 1..self.plan.settings.deployment.coordinators {
-            let mut out = Out::default();
-            if let Some(host) = &mut self.coordinators[usize::from(me)].host {
-                host.retire(&mut out);
-            }
-            self.post(Node::Coordinator(me), out);
-        }
-        // What they have said before is no longer on its way then.
-        self.run_until(self.now + SECOND);
-        self.operator_takes_over(0);
     }
 
     fn operator_takes_over(&mut self, me: u8) {

@@ -78,16 +78,19 @@ pub fn said_once(frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
             return true;
         };
         if begins {
-            let known = heard.insert(between, (sequence, 1));
-            return known.is_none_or(|(first, _)| first != sequence);
+            let is_new = heard.get(&between).is_none_or(|it| it.0 != sequence);
+            is_new.then(|| heard.insert(between, (sequence, 1)));
+            return is_new;
         }
         let Some((first, upto)) = heard.get_mut(&between) else {
             return true;
         };
-        let length = u32::try_from(bytes.len()).expect("one frame");
-        let end = sequence.wrapping_sub(*first).wrapping_add(length);
+        let begin = sequence.wrapping_sub(*first);
+        let end = begin.wrapping_add(u32::try_from(bytes.len()).expect("one frame"));
         let is_new = bytes.is_empty() || end > *upto;
-        *upto = end.max(*upto);
+        if begin <= *upto {
+            *upto = end.max(*upto);
+        }
         is_new
     };
     frames.iter().filter(is_new).cloned().collect()
