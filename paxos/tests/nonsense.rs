@@ -136,7 +136,7 @@ fn roles(seed: u64) -> Roles {
     let options = CoordinatorOptions {
         deployment: DEPLOYMENT,
         me: 0,
-        is_where_known: seed % 2 == 0,
+        is_where_known: seed.is_multiple_of(2),
         heartbeat: at(10),
         silence: at(50),
         retry: at(5),
