@@ -43,17 +43,18 @@ module qw_carry_out
   // ---- Frames: to the host, away, or into records.
   localparam int RECORD_BEATS = 64;  // more than two of the longest
   localparam int EMITS_MAX = 8;
-  logic between;
+  logic between, ends;
   logic needs_record, emits, has_room, moves;
   logic [6:0] records_waiting;  // beats that a record has or may have
   logic [3:0] emits_waiting;
   always_comb begin
     needs_record = decision_i.stores || decision_i.sends && decision_i.with_payload;
     emits = decision_i.stores || decision_i.sends;
+    ends = frame_last_i || !decision_i.has_frame;
     has_room = !between || emits_waiting < 4'(EMITS_MAX) && (!needs_record || records_waiting <= 7'd32);
-    moves = decided_i && frame_valid_i && has_room;
-    frame_ready_o = moves;
-    ready_o = moves && frame_last_i;
+    moves = decided_i && (frame_valid_i || !decision_i.has_frame) && has_room;
+    frame_ready_o = moves && decision_i.has_frame;
+    ready_o = moves && ends;
   end
   qw_frames #(
       .DEPTH(HOST_BEATS)
@@ -123,7 +124,7 @@ module qw_carry_out
   logic [6:0] record_beats;
   always_comb record_beats = 7'((moved_bytes + 16'd63) >> 6);
   always_ff @(posedge clk) begin
-    if (moves) between <= frame_last_i;
+    if (moves) between <= ends;
     host_lost_o <= moves && decision_i.passes && frame_last_i && host_no_room && !rst_i;
     records_waiting <= records_waiting + (moves && between && needs_record ? record_beats : '0) -
         7'(takes_record);
@@ -150,7 +151,7 @@ module qw_carry_out
   always_comb begin
     data = record;
     needs_beat = emit.stores || emit.with_payload;
-    has_beat = emit_valid && (!needs_beat || record_valid);
+    has_beat = emit_valid && (!needs_beat || record_valid) && !(emit.sending.is_fence && head_valid);
     is_last = needs_beat ? record_last : beat == 5'd1;
     to_log = emit.stores && beat != 0;
     to_seal = emit.sends && (emit.with_payload || beat < 5'd2);

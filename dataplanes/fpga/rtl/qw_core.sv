@@ -1,5 +1,5 @@
-// A replica's core: leader and follower of several groups. So far without what is sent again, without
-// answers to blind writes, and without what a host asks for: those orders leave it.
+// A replica's core: leader and follower of several groups. So far without what is sent again, and without
+// answers to blind writes: those orders leave it.
 module qw_core
   import qw_pkg::*, qw_gate_pkg::*;
 (
@@ -36,10 +36,18 @@ module qw_core
     output logic [         63:0] from_o,
     output logic [         63:0] upto_o,
     output logic [          7:0] peer_o,
+    // What the host does to a group (qw_decide).
+    input  logic                 order_valid_i,
+    output logic                 order_ready_o,
+    input  op_t                  order_op_i,
+    input  logic [GROUP_BITS-1:0] order_group_i,
+    input  header_t              order_header_i,
+    input  logic [         63:0] order_number_i,
+    input  registers_t           order_registers_i,
+    output logic                 order_done_o,
+    output outcome_t             order_outcome_o,
+    output registers_t           order_made_o,
     // The host's.
-    input  logic                 load_i,
-    input  logic [GROUP_BITS-1:0] load_group_i,
-    input  registers_t           load_registers_i,
     input  place_t               place_i,
     input  logic [GROUPS_MAX-1:0][KEYS-1:0] keys_valid_i,
     input  logic                 key_write_i,
@@ -63,6 +71,7 @@ module qw_core
   verdict_t verdict;
   logic [BEAT_BITS-1:0] frame_data, packet_data;
   logic [6:0] frame_kept;
+  logic fence;
   logic packet_valid, packet_ready, packet_last, decided, decision_ready;
   sending_t sending;
   decision_t decision;
@@ -73,12 +82,13 @@ module qw_core
       .frame_data_o(frame_data), .frame_kept_o(frame_kept), .lost_o, .broken_o,
       .packet_valid_i(packet_valid), .packet_ready_o(packet_ready), .packet_last_i(packet_last),
       .packet_data_i(packet_data), .sending_i(sending),
-      .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_data_o, .tx_kept_o, .sent_o, .no_neighbour_o,
+      .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_data_o, .tx_kept_o, .fence_o(fence), .sent_o, .no_neighbour_o,
       .place_i, .keys_valid_i, .key_write_i, .key_number_i, .key_word_i, .key_data_i,
       .peer_write_i, .peer_number_i, .peer_i
   );
   qw_decide decide (
-      .clk, .rst_i, .load_i, .load_group_i, .load_registers_i, .place_i,
+      .clk, .rst_i, .order_valid_i, .order_ready_o, .order_op_i, .order_group_i, .order_header_i, .order_number_i,
+      .order_registers_i, .order_done_o, .order_outcome_o, .order_made_o, .fence_i(fence), .place_i,
       .valid_i(verdict_valid), .ready_o(verdict_ready), .verdict_i(verdict),
       .decided_o(decided), .ready_i(decision_ready), .decision_o(decision),
       .resends_o, .answers_o, .of_group_o, .from_o, .upto_o, .peer_o, .refused_o, .reason_o, .behind_o

@@ -5,10 +5,20 @@ module qw_decide
 (
     input  logic                  clk,
     input  logic                  rst_i,
-    // The host's.
-    input  logic                  load_i,
-    input  logic [GROUP_BITS-1:0] load_group_i,
-    input  registers_t            load_registers_i,
+    // What the host does to a group: any operation but a packet's, one after the other. Its registers stay
+    // as they are given until it is done. It gets the outcome, and the group's registers as they are then,
+    // and carries out itself what that says; OFF is done when all that the group sends has left.
+    input  logic                  order_valid_i,
+    output logic                  order_ready_o,
+    input  op_t                   order_op_i,
+    input  logic [GROUP_BITS-1:0] order_group_i,
+    input  header_t               order_header_i,
+    input  logic [          63:0] order_number_i,
+    input  registers_t            order_registers_i,
+    output logic                  order_done_o,
+    output outcome_t              order_outcome_o,
+    output registers_t            order_made_o,
+    input  logic                  fence_i,  // the fence has left
     // verilator lint_off UNUSEDSIGNAL
     input  place_t                place_i,
     // verilator lint_on UNUSEDSIGNAL
@@ -43,8 +53,11 @@ module qw_decide
   verdict_t verdict1, verdict2, verdict3;
   // verilator lint_on UNUSEDSIGNAL
   logic valid1, valid2, valid3, steps1, steps2, steps3;
+  logic orders1, orders2, orders3, under_way;
+  logic [GROUP_BITS-1:0] group1, group2;
   always_comb begin
-    ready_o = valid_i && !just_went && waiting < 4'(WAITING_MAX);
+    order_ready_o = order_valid_i && !under_way && !just_went && waiting < 4'(WAITING_MAX);
+    ready_o = valid_i && !order_ready_o && !just_went && waiting < 4'(WAITING_MAX);
     // To the address of all replicas goes only what a leader sends to all.
     steps = verdict_i.is_ours && verdict_i.reason == REASON_NONE &&
         !(verdict_i.found.to_group && verdict_i.header.kind != KIND_APPEND);
@@ -57,14 +70,12 @@ module qw_decide
   qw_step step (
       .clk,
       .rst_i,
-      .load_i,
-      .load_group_i,
-      .load_registers_i,
-      .valid_i(ready_o && steps),
-      .group_i(verdict_i.found.group),
-      .op_i(OP_PACKET),
-      .header_i(verdict_i.header),
-      .number_i('0),
+      .valid_i(order_ready_o || ready_o && steps),
+      .group_i(order_ready_o ? order_group_i : verdict_i.found.group),
+      .op_i(order_ready_o ? order_op_i : OP_PACKET),
+      .header_i(order_ready_o ? order_header_i : verdict_i.header),
+      .number_i(order_number_i),
+      .registers_i(order_registers_i),
       .valid_o(step_valid),
       .outcome_o(outcome2),
       .registers_o(registers2)
@@ -73,17 +84,31 @@ module qw_decide
   qw_gap gap (
       .clk,
       .rst_i,
-      .load_i,
-      .load_group_i,
-      .valid_i(step_valid),
-      .group_i(verdict2.found.group),
+      .valid_i(step_valid && (!orders2 || order_op_i == OP_ENGAGE)),
+      .engages_i(orders2),
+      .last_i(registers2.last_index),
+      .group_i(group2),
       .kind_i(verdict2.header.kind),
       .index_i(verdict2.header.index),
       .outcome_i(outcome2),
       .asking_o(asking3)
   );
   always_ff @(posedge clk) begin
-    just_went <= ready_o && !rst_i;
+    just_went <= (ready_o || order_ready_o) && !rst_i;
+    orders1 <= order_ready_o && !rst_i;
+    orders2 <= orders1 && !rst_i;
+    orders3 <= orders2 && !rst_i;
+    group1 <= order_ready_o ? order_group_i : verdict_i.found.group;
+    group2 <= group1;
+    // The operation stands there until it is done.
+    if (order_ready_o) under_way <= 1'b1;
+    if (order_done_o) under_way <= 1'b0;
+    order_done_o <= !rst_i && (order_op_i == OP_OFF ? fence_i : orders2);
+    if (orders2) begin
+      order_outcome_o <= outcome2;
+      order_made_o <= registers2;
+    end
+    if (rst_i) under_way <= 1'b0;
     valid1 <= ready_o && !rst_i;
     verdict1 <= verdict_i;
     steps1 <= steps;
@@ -128,6 +153,7 @@ module qw_decide
         is_forward && outcome3.reason == REASON_OFF;
 
     decision3 = '0;
+    decision3.has_frame = !orders3;
     decision3.lower = verdict3.found.lower;
     decision3.bytes = verdict3.found.udp_bytes - 16'(UDP_BYTES);
     decision3.sending.group = verdict3.found.group;
@@ -144,7 +170,10 @@ module qw_decide
       in3.kind == KIND_REQUEST ? verdict3.found.sender : 192'd0,
       16'd0, 7'd0, in3.kind == KIND_REQUEST && (in3.flags & FLAG_BLIND) != 0, 40'd0
     };
-    if (!verdict3.is_ours) decision3.passes = 1'b1;
+    if (orders3) begin
+      decision3.sends = 1'b1;
+      decision3.sending.is_fence = 1'b1;
+    end else if (!verdict3.is_ours) decision3.passes = 1'b1;
     else if (steps3 && is_softwares) decision3.passes = for_host;
     else if (steps3) begin
       decision3.stores = (outcome3.actions & ACTION_STORE) != 0;
@@ -196,13 +225,13 @@ module qw_decide
         (steps3 ? outcome3.reason != REASON_NONE : verdict3.reason != REASON_NONE);
     reason_o <= steps3 ? outcome3.reason : verdict3.reason;
     behind_o <= valid3 && steps3 && is_softwares && outcome3.reason == REASON_BEHIND_RING && !rst_i;
-    waiting <= waiting + 4'(ready_o) - 4'(decided_o && ready_i);
+    waiting <= waiting + 4'(ready_o || order_ready_o && order_op_i == OP_OFF) - 4'(decided_o && ready_i);
     if (rst_i) waiting <= '0;
   end
   qw_fifo #(.WIDTH($bits(decision_t)), .DEPTH(WAITING_MAX)) decisions (
       .clk,
       .rst_i,
-      .push_i(valid3),
+      .push_i(valid3 || orders3 && order_op_i == OP_OFF),
       .data_i(decision3),
       .valid_o(decided_o),
       .ready_i,

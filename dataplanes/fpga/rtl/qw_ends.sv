@@ -32,6 +32,7 @@ module qw_ends
     output logic                 tx_last_o,
     output logic [BEAT_BITS-1:0] tx_data_o,
     output logic [          6:0] tx_kept_o,
+    output logic                 fence_o,
     output logic                 sent_o,
     output logic                 no_neighbour_o,
     // The host's. A key is written while it is not valid: its digest's words, then KEY_WORD_LOW and
@@ -66,6 +67,6 @@ module qw_ends
       .data_i(packet_data_i), .sending_i, .place_i, .peer_write_i, .peer_number_i, .peer_i,
       .key_write_i, .key_number_i, .key_word_i, .key_data_i,
       .tag_ask_o(make_ask), .tag_ready_i(make_ready), .tag_request_o(make), .tag_valid_i(make_valid), .tag_i(tag),
-      .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_data_o, .tx_kept_o, .sent_o, .no_neighbour_o
+      .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_data_o, .tx_kept_o, .fence_o, .sent_o, .no_neighbour_o
   );
 endmodule

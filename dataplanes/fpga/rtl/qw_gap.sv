@@ -5,11 +5,10 @@ module qw_gap
 (
     input  logic                  clk,
     input  logic                  rst_i,
-    // A group begins anew.
-    input  logic                  load_i,
-    input  logic [GROUP_BITS-1:0] load_group_i,
-    // A packet, and what the step says of it.
+    // A packet, and what the step says of it; or a group engages, whose last entry is this one.
     input  logic                  valid_i,
+    input  logic                  engages_i,
+    input  logic [          63:0] last_i,
     input  logic [GROUP_BITS-1:0] group_i,
     input  logic [           7:0] kind_i,
     input  logic [          63:0] index_i,
@@ -28,7 +27,7 @@ module qw_gap
     logic [63:0] quiet;        // packets behind that gap since, and since something was stored
   } gap_t;
   gap_t gaps[1<<GROUP_BITS];
-  logic [(1<<GROUP_BITS)-1:0] is_known;  // since the group has begun
+  logic [(1<<GROUP_BITS)-1:0] is_known;
   gap_t now, next;
   asking_t asking;
   logic [63:0] missing, patience;
@@ -45,7 +44,8 @@ module qw_gap
              index_i - now.asked_index >= ENTRIES)
       patience = ENTRIES;
     else patience = '0;
-    if (counts) begin
+    if (engages_i) next = '{leader_last: last_i, default: '0};
+    else if (counts) begin
       if (index_i > now.leader_last) next.leader_last = index_i;
       if (outcome_i.reason == REASON_GAP) begin
         if (kind_i == KIND_APPEND && now.quiet < patience) begin
@@ -68,9 +68,6 @@ module qw_gap
     asking_o <= asking;
     if (valid_i) gaps[group_i] <= next;
     if (rst_i) is_known <= '0;
-    else begin
-      if (valid_i) is_known[group_i] <= 1'b1;
-      if (load_i) is_known[load_group_i] <= 1'b0;
-    end
+    else if (valid_i) is_known[group_i] <= 1'b1;
   end
 endmodule

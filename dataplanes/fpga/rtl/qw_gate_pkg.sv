@@ -36,7 +36,9 @@ package qw_gate_pkg;
     OP_SUBMIT,     // leader: a command of its own host, in the fields of a REQUEST
     OP_PERSISTED,  // everything up to a number is durable
     OP_HEARTBEAT,  // leader: says that it lives, in the round of a number
-    OP_RELEASE     // the host has taken everything up to a number
+    OP_RELEASE,    // the host has taken everything up to a number
+    OP_ENGAGE,     // a group gets its registers
+    OP_OFF         // a group takes part no more, until it engages
   } op_t;
 
   // What a step of a Paxos role is asked.
@@ -103,6 +105,7 @@ package qw_gate_pkg;
 
   // A packet that is to be sent.
   typedef struct packed {
+    logic is_fence;                 // nothing is sent; it is said when all has left that came before it
     qw_pkg::header_t header;        // without tag and epoch
     logic [GROUP_BITS-1:0] group;
     logic [qw_pkg::REPLICAS_MAX-1:0] peers;  // to these replicas; none: to `to`
@@ -122,6 +125,7 @@ package qw_gate_pkg;
 
   // What becomes of a frame, and of what it leads to.
   typedef struct packed {
+    logic has_frame;           // else nothing came: it is a fence
     logic passes;              // the frame is the host's
     logic stores;              // an entry of the log
     logic sends;               // a packet

@@ -37,6 +37,8 @@ module qw_seal
     output logic                 tx_last_o,
     output logic [BEAT_BITS-1:0] tx_data_o,
     output logic [          6:0] tx_kept_o,
+    // All that came before a fence has left.
+    output logic                 fence_o,
     // A frame was made; one was not, because nobody knows the Ethernet address.
     output logic                 sent_o,
     output logic                 no_neighbour_o
@@ -123,6 +125,7 @@ module qw_seal
     logic [GROUP_BITS-1:0] group;
     logic [REPLICAS_MAX-1:0] peers;
     endpoint_t to;
+    logic is_fence;
   } packet_t;
   packet_t packet1, packet;
   always_comb begin
@@ -132,6 +135,7 @@ module qw_seal
     packet1.group = sending1.group;
     packet1.peers = sending1.peers;
     packet1.to = sending1.to;
+    packet1.is_fence = sending1.is_fence;
   end
   logic packet_valid, sum_valid, tag_valid, take;
   qw_fifo #(.WIDTH($bits(packet_t)), .DEPTH(PACKETS_MAX)) packet_queue (
@@ -311,6 +315,7 @@ module qw_seal
     logic [63:0] tag;
     logic known;         // where it goes to
     logic last;          // nobody else gets this packet
+    logic is_fence;
   } job_t;
   job_t job_j3, job;
   logic [15:0] udp_bytes_j3;
@@ -335,6 +340,7 @@ module qw_seal
     job_j3.tag = way_j3.sealed.tag;
     job_j3.known = way_j3.to.mac != 0;
     job_j3.last = way_j3.last;
+    job_j3.is_fence = way_j3.sealed.packet.is_fence;
     job_j3.block = '0;
     unique case (job_j3.lower)
       LOWER_IPV4: job_j3.block[BLOCK_BITS-1-:8*LOWER_IPV4_BYTES] =
@@ -369,6 +375,8 @@ module qw_seal
   logic [4:0] out_beat, packet_beat;
   logic [5:0] out_beats;
   logic [5:0] outgoing;  // beats that are made and not taken
+  logic fenced;
+  logic [5:0] before_fence;  // of these, beats that stand before the fence
   logic [BEAT_BITS-1:0] memory_e1, packet_e1, packet_e2, before_e2, data_e3;
   logic last_e3, is_long;
   logic [6:0] kept_e3;
@@ -436,7 +444,17 @@ module qw_seal
         moved(step_e2.lower, before_e2, packet_e2);
     outgoing <= outgoing + 6'(valid_e0) - 6'(tx_valid_o && tx_ready_i);
     sent_o <= valid_e0 && step.last && !rst_i;
-    no_neighbour_o <= job_valid && !job.known && !rst_i;
+    no_neighbour_o <= job_valid && !job.known && !job.is_fence && !rst_i;
+    // There is one fence at a time.
+    if (job_valid && job.is_fence) begin
+      fenced <= 1'b1;
+      before_fence <= outgoing - 6'(tx_valid_o && tx_ready_i);
+    end else begin
+      if (tx_valid_o && tx_ready_i && before_fence != 0) before_fence <= before_fence - 1'b1;
+      if (fence_o) fenced <= 1'b0;
+    end
+    fence_o <= fenced && !fence_o && before_fence == 0 && !rst_i;
+    if (rst_i) fenced <= 1'b0;
     if (rst_i) begin
       out_beat <= '0;
       outgoing <= '0;

@@ -6,16 +6,13 @@ module qw_step
 (
     input  logic       clk,
     input  logic       rst_i,
-    // The host's: all registers of a group. Only while its role is off and no operation is under way.
-    input  logic       load_i,
-    input  logic [GROUP_BITS-1:0] load_group_i,
-    input  registers_t load_registers_i,
     // An operation; in the clock behind it there is none.
     input  logic       valid_i,
     input  logic [GROUP_BITS-1:0] group_i,
     input  op_t        op_i,
     input  header_t    header_i,
     input  logic [63:0] number_i,  // PERSISTED, HEARTBEAT, RELEASE
+    input  registers_t registers_i,  // ENGAGE, in the clock behind as well
     // Two clocks later what is to be done, and the registers as they are then. RELEASE: no action, a reason
     // if there is no such index.
     output logic       valid_o,
@@ -34,9 +31,9 @@ module qw_step
   registers_t state1, state;
   order_t     at_least;
   logic [GROUP_BITS-1:0] group2;
-  // None since the reset: off.
-  logic [(1<<GROUP_BITS)-1:0] is_loaded;
-  always_comb state1 = is_loaded[group_i] ? states[group_i] : '0;
+  // Since the reset. Others are off.
+  logic [(1<<GROUP_BITS)-1:0] has_engaged;
+  always_comb state1 = has_engaged[group_i] ? states[group_i] : '0;
 
   // ---- First clock: comparisons.
   // The index that a replica's register may go to: what a member says, what its host says, or the next.
@@ -300,6 +297,8 @@ module qw_step
         if (!c2.number_in_last) out = drop(REASON_BEYOND_LAST);
         else if (!c2.number_in_released) next.released_index = number2;
       end
+      OP_ENGAGE: next = registers_i;
+      OP_OFF: next.role = ROLE_OFF;
       default: begin
         if (!c2.leads && !c2.follows) out = to_software(REASON_OF_OFF);
         else if (!c2.version_fits) out = to_software(REASON_OF_STEP_VERSION);
@@ -431,24 +430,21 @@ module qw_step
     for (int slot = 0; slot < SLOTS; slot++)
       if (moves_match && counted[slot]) after.match_index[slot] = candidate2;
   end
-  order_t loaded;
+  order_t engaged;
   always_comb
     for (int k = 0; k < SLOTS; k++)
       for (int j = 0; j < SLOTS; j++)
-        loaded[k][j] = load_registers_i.match_index[k] >= load_registers_i.match_index[j];
+        engaged[k][j] = registers_i.match_index[k] >= registers_i.match_index[j];
 
   always_ff @(posedge clk) begin
     valid_o     <= valid2 && !rst_i;
     outcome_o   <= out;
     registers_o <= after;
-    if (rst_i) is_loaded <= '0;
-    else if (load_i) is_loaded[load_group_i] <= 1'b1;
-    if (load_i) begin
-      states[load_group_i] <= load_registers_i;
-      orders[load_group_i] <= loaded;
-    end else if (valid2) begin
+    if (rst_i) has_engaged <= '0;
+    else if (valid2 && op2 == OP_ENGAGE) has_engaged[group2] <= 1'b1;
+    if (valid2) begin
       states[group2] <= after;
-      orders[group2] <= moves_match ? ge : at_least;
+      orders[group2] <= op2 == OP_ENGAGE ? engaged : moves_match ? ge : at_least;
     end
   end
 endmodule

@@ -12,7 +12,7 @@ from layouts import FLAG, KIND, LIMIT
 BEAT = 64
 REPLICAS = LIMIT["replicas_max"]
 KEY_WORD_LOW, KEY_WORD_HIGH = 254, 255
-INPUTS = ["rx_valid_i", "key_write_i", "peer_write_i", "ready_i", "frame_ready_i", "packet_valid_i", "tx_ready_i", "load_i", "host_ready_i", "log_ready_i"]
+INPUTS = ["rx_valid_i", "key_write_i", "peer_write_i", "ready_i", "frame_ready_i", "packet_valid_i", "tx_ready_i", "order_valid_i", "host_ready_i", "log_ready_i"]
 
 
 def endpoint_vector(endpoint):

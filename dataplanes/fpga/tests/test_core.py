@@ -4,14 +4,15 @@ import struct
 
 import cocotb
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
+from cocotb.utils import get_sim_time
 from ends import BEAT, REPLICAS, Bench, endpoint_vector
 from frames import BRINGS_COMMAND, GROUPS, IPV4_MAPPED, WITHOUT_PAYLOAD, any_frame, endpoint_of, frame_of, signed
 from in_c import Gap
-from layouts import ACTION, FLAG, HEADER, HEADER_BYTES, KIND, LIMIT, REASON, REGISTERS, ROLE
+from layouts import ACTION, FLAG, HEADER, HEADER_BYTES, KIND, LIMIT, REASON, REGISTERS, ROLE, outcome_of_vector
 from test_crc32c import crc32c
 from test_open import expected
+from test_step import OPS, registers, stepped
 from test_step import header as step_header
-from test_step import registers
 
 WALKS, FRAMES = 60, 120
 SLOT_HEAD = struct.Struct("<QQQQIHBB16s2s6sHB5x")
@@ -20,7 +21,7 @@ ENTRY_FLAGS = FLAG["blind"] | FLAG["tick"] | FLAG["fragment"] | FLAG["bundle"]
 NAMES = {value: name for name, value in KIND.items()}
 WANTED = {
     "host", "refused", "to software", "off", "stored by leader", "stored by follower", "forwarded entry", "fan-out", "multicast", "reply",
-    "forward", "asks for more", "does not ask", "resend", "answer", "nothing",
+    "forward", "asks for more", "does not ask", "resend", "answer", "nothing", *(f"host: {op}" for op in OPS[1:]),
 }
 
 
@@ -173,11 +174,44 @@ class Core(Bench):
         await ClockCycles(self.dut.clk, 200)
 
 
-async def load(dut, group, state):
+async def order(dut, op, group, header=None, number=0, state=None):
+    """The host does something to a group: the outcome, and the group's registers then."""
+    dut.order_valid_i.value, dut.order_op_i.value, dut.order_group_i.value = 1, OPS.index(op), group
+    dut.order_header_i.value, dut.order_number_i.value = HEADER.vector(header or HEADER.zeros()), number
+    dut.order_registers_i.value = REGISTERS.vector(state or REGISTERS.zeros())
+    is_taken = False
+    while not is_taken:
+        await ReadOnly()
+        is_taken = bool(int(dut.order_ready_o.value))
+        await RisingEdge(dut.clk)
+    dut.order_valid_i.value = 0
+    is_done = False
+    while not is_done:
+        await ReadOnly()
+        is_done = bool(int(dut.order_done_o.value))
+        outcome, made = int(dut.order_outcome_o.value), int(dut.order_made_o.value)
+        await RisingEdge(dut.clk)
+    return outcome_of_vector(outcome), REGISTERS.of_vector(made)
+
+
+async def engage(dut, group, state):
     """The host gives a group its registers."""
-    dut.load_i.value, dut.load_group_i.value, dut.load_registers_i.value = 1, group, REGISTERS.vector(state)
-    await RisingEdge(dut.clk)
-    dut.load_i.value = 0
+    await order(dut, "engage", group, state=state)
+
+
+async def order_all_the_time(bench, group, reached):
+    """The host does something to a group to which no packets come, while they do to others; until `is_calm`."""
+    dice, state = bench.dice, REGISTERS.zeros()
+    await order(bench.dut, "engage", group, state=state)
+    while not bench.is_calm:
+        op = dice.one_of(OPS[1:])
+        given, engaged = step_header(dice, state), registers(dice, bench.c) if op == "engage" else None
+        number = dice.near(state["round"] if op == "heartbeat" else state["last_index"])
+        state, expected = stepped(bench.c, op, state, given, number, engaged)
+        found = await order(bench.dut, op, group, given, number, engaged)
+        assert found == (expected, state), f"{op} {number} of {given}\nin gates {found}\nin C     {(expected, state)}"
+        reached[f"host: {op}"] += 1
+        await ClockCycles(bench.dut.clk, dice.below(40))
 
 
 def frame_to(bench, place, group, state):
@@ -232,21 +266,27 @@ async def frames_do_what_they_do_in_the_kernel(dut):
         for group in range(GROUPS):
             state = registers(dice, bench.c)
             model.states[group] = state
-            await load(dut, group, state)
+            model.gaps[group] = Gap(state["last_index"])
+            await engage(dut, group, state)
         bench.slowness = dice.one_of([0, 0, 2])
         frames = (random_frame(bench, place, model) for _ in range(FRAMES))
         if walk == 0:
+            group = next(group for group in range(GROUPS - 1) if bench.keys[group].pairs[0].valid)
             state = {**registers(dice, bench.c), "role": ROLE["follower"], "me": 0, "leader": 1, "replicas": 3, "quorum": 2, "ring_slots": 64,
                      "window": 64, "start_index": 0, "last_index": 9, "commit_index": 0, "persisted_index": 9, "released_index": 9, "held": 0}
-            model.states[0] = state
-            await load(dut, 0, state)
-            frames = [frame_of(dice, place, 0, signed(bench.c, bench.keys[0], header, b"")) for header in behind_a_gap(bench, place, 0, state)]
+            model.states[group], model.gaps[group] = state, Gap(state["last_index"])
+            await engage(dut, group, state)
+            frames = [frame_of(dice, place, group, signed(bench.c, bench.keys[group], header, b"")) for header in behind_a_gap(bench, place, group, state)]
+        bench.is_calm = False
+        ordering = cocotb.start_soon(order_all_the_time(bench, GROUPS - 1, reached))
         for frame in frames:
             reached[model.take(frame)] += 1
             await bench.receive(frame)
             while len(model.sent) - len(bench.frames) > 16 or len(model.host) - len(bench.host) > 4:
                 await RisingEdge(dut.clk)
         await bench.drained(model)
+        bench.is_calm = True
+        await ordering
         assert bench.host == model.host
         assert len(bench.frames) == len(model.sent)
         for number, (frame, wanted) in enumerate(zip(bench.frames, model.sent)):
@@ -258,6 +298,55 @@ async def frames_do_what_they_do_in_the_kernel(dut):
         reached += model.reached
     print(dict(reached), flush=True)
     assert WANTED <= set(reached), WANTED - set(reached)
+
+
+def sent_by(frame, place, group):
+    """Whether a frame comes from the port of a group's plane."""
+    at = 12
+    if frame[at:at + 2] == b"\x81\x00":
+        at += 4
+    udp = at + 2 + (20 if frame[at:at + 2] == b"\x08\x00" else 40)
+    return frame[udp:udp + 2] == bytes(place.at[group].port)
+
+
+@cocotb.test()
+async def nothing_of_a_group_leaves_once_it_is_off(dut):
+    bench = Core(dut)
+    dice = bench.dice
+    await bench.begin()
+    dut.keys_valid_i.value = (1 << 32) - 1
+    before = passed = 0
+    for _ in range(20):
+        place, epochs = bench.place(0, False)
+        await bench.give_peers(place)
+        for taken in (bench.frames, bench.host, bench.slots):
+            taken.clear()
+        state = {**REGISTERS.zeros(), "role": ROLE["leader"], "term": 3, "last_term": 3, "ring_slots": 4096, "window": 4096, "replicas": 3,
+                 "quorum": 2}
+        for group in range(2):
+            await engage(dut, group, {**state, "group": group})
+        request = {**HEADER.zeros(), "magic": 0x5157, "version": 1, "kind": KIND["request"], "sender": LIMIT["sender_client"]}
+
+        async def requests(count):
+            for number in range(count):
+                group = dice.below(2)
+                packet = signed(bench.c, bench.keys[group], {**request, "group": group, "session": number}, b"")
+                await bench.receive(frame_of(dice, place, group, packet, False))
+                await ClockCycles(dut.clk, dice.below(24))
+
+        bench.slowness = 6
+        asking = cocotb.start_soon(requests(60))
+        await ClockCycles(dut.clk, 200 + dice.below(600))
+        await order(dut, "off", 0)
+        mark, slots = len(bench.frames), sum(group == 0 for group, _ in bench.slots)
+        before += sum(sent_by(frame, place, 0) for frame in bench.frames)
+        await asking
+        bench.slowness = 0
+        await ClockCycles(dut.clk, 3000)
+        assert not any(sent_by(frame, place, 0) for frame in bench.frames[mark:]), "it sends though it is off"
+        assert slots == sum(group == 0 for group, _ in bench.slots), "it stores though it is off"
+        passed += len(bench.host)
+    assert before > 100 and passed > 100, (before, passed)
 
 
 async def clocks_of(bench, frames):
@@ -291,13 +380,19 @@ async def smallest_packets_take_two_clocks_each(dut):
     def frames_of(headers):
         return [frame_of(dice, place, 0, signed(c, keys, each, b"")) for each in headers]
 
-    await load(dut, 0, {**state, "role": ROLE["follower"], "me": 0, "leader": 1})
+    await engage(dut, 0, {**state, "role": ROLE["follower"], "me": 0, "leader": 1})
     appends = [{**header, "kind": KIND["append"], "sender": 1, "index": index, "previous_term": 3} for index in range(1, 301)]
     begins = await clocks_of(bench, frames_of(appends))
     assert len(begins) == 300 and begins[-1] - begins[0] == 2 * 299
     print(f"figure: follower, an entry to its acknowledgement: {begins[0]} clocks", flush=True)
-    await load(dut, 0, {**state, "role": ROLE["leader"], "me": 0, "leader": 0})
+    await engage(dut, 0, {**state, "role": ROLE["leader"], "me": 0, "leader": 0})
     requests = [{**header, "kind": KIND["request"], "sender": LIMIT["sender_client"], "term": 0, "session": number} for number in range(100)]
     begins = await clocks_of(bench, frames_of(requests))
     assert len(begins) == 200 and begins[-1] - begins[0] == 2 * 199
     print(f"figure: leader, a request to its first entry: {begins[0]} clocks", flush=True)
+    asking = cocotb.start_soon(clocks_of(bench, frames_of(requests)))
+    await ClockCycles(dut.clk, 100)
+    begin = get_sim_time("ns")
+    await order(dut, "off", 0)
+    print(f"figure: a group that is busy is off, and all that it sends has left: {int(get_sim_time('ns') - begin) // 4} clocks", flush=True)
+    await asking

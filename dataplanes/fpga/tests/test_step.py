@@ -11,8 +11,10 @@ from layouts import ACTION, FLAG, HEADER, KIND, LIMIT, REASON, REGISTERS, ROLE, 
 OPERATIONS = 60_000
 WALK = 40
 GROUPS = 8
-OPS = ["packet", "submit", "persisted", "heartbeat", "release"]
+# In the order in which the gates number them; of the last two the kernel's plane has the C (dataplanes/xdp/bpf/control.h).
+OPS = ["packet", "submit", "persisted", "heartbeat", "release", "engage", "off"]
 SLOTS = LIMIT["replicas_max"]
+NO_OUTCOME = {"header": HEADER.zeros(), "index": 0, "commit_from": 0, "actions": 0, "reason": 0}
 # What must have been reached, or too little was shown.
 WANTED = """
 leader packet request none store+fanout
@@ -51,6 +53,8 @@ follower packet heartbeat none reply+commit
 follower packet heartbeat gap reply
 follower persisted - none reply
 off packet append off to_software
+leader engage - none nothing
+follower off - none nothing
 """.split("\n")[1:-1]
 
 
@@ -111,6 +115,14 @@ def header(dice, state):
     }
 
 
+def stepped(c, op, state, given, number, engaged):
+    """The registers after an operation, and its outcome."""
+    if op in ("engage", "off"):
+        state = engaged if op == "engage" else {**state, "role": ROLE["off"]}
+        return state, NO_OUTCOME
+    return c.replica(op, state, given, number)
+
+
 def name(before, op, given, outcome):
     role = {number: role for role, number in ROLE.items()}[before["role"]]
     kind = {number: kind for kind, number in KIND.items()}.get(given["kind"], "?") if op == "packet" else "-"
@@ -122,23 +134,21 @@ def name(before, op, given, outcome):
 async def the_step_is_that_of_the_c(dut):
     dice, c, reached = Dice(), Fastpath(), Counter()
     cocotb.start_soon(Clock(dut.clk, 4, unit="ns").start())
-    dut.load_i.value = dut.valid_i.value = 0
+    dut.valid_i.value = 0
     dut.rst_i.value = 1
     await ClockCycles(dut.clk, 4)
     dut.rst_i.value = 0
-    # Until something is loaded a group is off.
+    # Until it engages a group is off.
     states, steps = [REGISTERS.zeros() for _ in range(GROUPS)], [WALK - 3] * GROUPS
     for number in range(OPERATIONS):
         group = dice.below(GROUPS)
         steps[group] += 1
         if steps[group] == WALK:
-            steps[group], states[group] = 0, registers(dice, c)
-            dut.load_registers_i.value, dut.load_group_i.value = REGISTERS.vector(states[group]), group
-            dut.load_i.value = 1
-            await RisingEdge(dut.clk)
-            dut.load_i.value = 0
-        state, dut.group_i.value = states[group], group
-        op = "packet" if dice.below(8) else dice.one_of(OPS)
+            steps[group], op = 0, "engage"
+        else:
+            op = "packet" if dice.below(8) else dice.one_of(OPS[:5]) if dice.below(8) else "off"
+        state, dut.group_i.value, engaged = states[group], group, registers(dice, c) if op == "engage" else REGISTERS.zeros()
+        dut.registers_i.value = REGISTERS.vector(engaged)
         given = header(dice, state)
         count = dice.near(state["round"] if op == "heartbeat" else state["last_index"])
         dut.op_i.value, dut.header_i.value, dut.number_i.value = OPS.index(op), HEADER.vector(given), count
@@ -150,7 +160,7 @@ async def the_step_is_that_of_the_c(dut):
         await RisingEdge(dut.clk)
         await RisingEdge(dut.clk)
         assert int(dut.valid_o.value) == 1
-        before, (state, expected) = state, c.replica(op, state, given, count)
+        before, (state, expected) = state, stepped(c, op, state, given, count, engaged)
         states[group] = state
         found = outcome_of_vector(int(dut.outcome_o.value))
         why = f"operation {number}: {op} {count} of {given} in {before}"
