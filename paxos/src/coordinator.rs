@@ -18,13 +18,10 @@ pub use take_over::ADOPTED_AT_ONCE;
 use take_over::{LEFT_TRIES, Ready, TakeOver};
 
 /// Times that acceptors may have promised another one of the same number a coordinator's round, or one above
-/// it, before it stops: each of them may have promised an earlier life of it another one.
+/// it, before it stops, or waits. Acceptors may have promised its earlier lives different rounds.
 const TAKEN_MAX: u32 = 10;
 
-/// The same for one that listens where others know its number: the other one stops first.
-const TAKEN_WHERE_KNOWN_MAX: u32 = 10 * TAKEN_MAX;
-
-/// They do not count any more after this.
+/// These are forgotten after so long without another one.
 const TAKEN_LASTS: Duration = Duration::from_mins(1);
 
 /// Who has heard of no coordinator since it began waits so much longer than the one before it, or as long as
@@ -44,8 +41,8 @@ pub struct CoordinatorOptions {
     pub deployment: Deployment,
     /// Which coordinator.
     pub me: u8,
-    /// Whether it listens at the address where others know this number. If two have one number, the one that
-    /// does not stops.
+    /// Whether it listens at the address where others know this number. Of two with one number, the one that
+    /// does not listen there stops.
     pub is_where_known: bool,
     /// How often it says that it lives.
     pub heartbeat: Duration,
@@ -143,9 +140,8 @@ pub struct Coordinator {
     /// Who has promised another of its number a round above the one it coordinates in, and since when.
     overtaken: Acceptors,
     overtaken_since: Since,
-    /// It has heard then of another one of its number that says it lives, without a long silence since.
-    twin_heard: Since,
-    twin_heard_since: Since,
+    /// Another one of its number has said that it lives: since when without a long silence, and when last.
+    twin_heard: Option<(Since, Since)>,
     /// How often in a row it has asked for a round, and another one's came before a majority had promised it:
     /// promises may take longer than backups wait, and they must not hinder each other for ever.
     hindered: u32,
@@ -174,8 +170,7 @@ impl Coordinator {
             last_taken: now,
             overtaken: Acceptors::default(),
             overtaken_since: now,
-            twin_heard: now,
-            twin_heard_since: now,
+            twin_heard: None,
             hindered: 0,
             asked_anew: 0,
             options,
@@ -293,15 +288,17 @@ impl Coordinator {
         }
         self.last_taken = now;
         self.taken += 1;
-        let most = if self.options.is_where_known {
-            TAKEN_WHERE_KNOWN_MAX
-        } else {
-            TAKEN_MAX
-        };
-        if self.taken > most {
+        if self.taken <= TAKEN_MAX {
+            return self.ask(now, orders);
+        }
+        if !self.options.is_where_known {
             return self.stop_as_twin(orders);
         }
-        self.ask(now, orders)
+        // The other one finds out and stops; until then they must not hinder each other all the time.
+        self.taken = 0;
+        let turn = self.stand_by(now, self.highest_round, orders);
+        self.hindered = self.hindered.max(1);
+        turn
     }
 
     fn stand_by(&mut self, now: Since, round: u64, orders: &mut Orders) -> Turn {
@@ -433,6 +430,9 @@ impl Coordinator {
         if is_own && !mutant("own-sign-of-life-is-anothers") {
             return Turn::Nothing;
         }
+        if matches!(self.phase, Phase::Twin) {
+            return Turn::Nothing;
+        }
         if self.options.is_where_known {
             if !mutant("twin-is-not-told") {
                 let refused = Header {
@@ -454,12 +454,12 @@ impl Coordinator {
             return Turn::Nothing;
         }
         let silence = self.options.silence;
-        if now.saturating_sub(self.twin_heard) > silence {
-            self.twin_heard_since = now;
-        }
-        self.twin_heard = now;
-        let lasted = now.saturating_sub(self.twin_heard_since);
-        if lasted >= silence {
+        let since = match self.twin_heard {
+            Some((since, last)) if now.saturating_sub(last) <= silence => since,
+            Some(_) | None => now,
+        };
+        self.twin_heard = Some((since, now));
+        if now.saturating_sub(since) >= silence {
             return self.stop_as_twin(orders);
         }
         Turn::Nothing

@@ -276,10 +276,10 @@ fn a_learners_round_makes_no_backup() {
 /// acceptors only.
 #[test]
 fn two_of_one_number_that_do_not_hear_each_other_are_found() {
-    for (is_where_known, most) in [(false, TAKEN_MAX), (true, TAKEN_WHERE_KNOWN_MAX)] {
+    for is_where_known in [false, true] {
         let (mut coordinator, mut question) = coordinating();
         coordinator.options.is_where_known = is_where_known;
-        for _ in 0..most {
+        for time in 0.. {
             let vote = Header {
                 index: 1,
                 ..question
@@ -291,23 +291,24 @@ fn two_of_one_number_that_do_not_hear_each_other_are_found() {
                 assert_eq!((turn, orders), (Turn::Nothing, vec![]));
             }
             let (turn, mut orders) = on(&mut coordinator, &refused(&vote, 2, above));
+            assert_eq!(orders.first(), Some(&Order::SwitchOff));
+            if time == TAKEN_MAX {
+                let waits = Turn::StandsBy { round: above };
+                let ends = if is_where_known {
+                    waits
+                } else {
+                    Turn::SameNumber
+                };
+                assert_eq!(turn, ends);
+                break;
+            }
             let round = above + 0x100;
             assert_eq!(turn, Turn::Asks { round });
-            assert_eq!(orders.first(), Some(&Order::SwitchOff));
             question = sent(&mut orders)[0].1;
             on(&mut coordinator, &promise(&question, 0, 0));
             let (turn, _) = on(&mut coordinator, &promise(&question, 2, 0));
             assert!(matches!(turn, Turn::Coordinates { .. }));
         }
-        on(
-            &mut coordinator,
-            &refused(&question, 0, question.term + 0x100),
-        );
-        let (turn, orders) = on(
-            &mut coordinator,
-            &refused(&question, 1, question.term + 0x100),
-        );
-        assert_eq!((turn, orders), (Turn::SameNumber, vec![Order::SwitchOff]));
     }
 }
 
@@ -330,10 +331,10 @@ fn an_acceptor_that_has_promised_an_earlier_life_is_asked_anew() {
 
 #[test]
 fn two_that_ask_for_the_same_rounds_are_found() {
-    for (is_where_known, most) in [(false, TAKEN_MAX), (true, TAKEN_WHERE_KNOWN_MAX)] {
+    for is_where_known in [false, true] {
         let (mut coordinator, mut question) = asking(0);
         coordinator.options.is_where_known = is_where_known;
-        for time in 0..most {
+        for time in 0..TAKEN_MAX {
             // Its own, or one above.
             let promised = question.term + 0x100 * u64::from(time % 2);
             let (turn, orders) = on(&mut coordinator, &refused(&question, 1, promised));
@@ -347,7 +348,20 @@ fn two_that_ask_for_the_same_rounds_are_found() {
             question = *header;
         }
         let (turn, _) = on(&mut coordinator, &refused(&question, 1, question.term));
-        assert_eq!(turn, Turn::SameNumber);
+        let mut orders = Orders::new();
+        if !is_where_known {
+            assert_eq!(turn, Turn::SameNumber);
+            continue;
+        }
+        // It asks again, later than after a silence.
+        let round = question.term;
+        assert_eq!(turn, Turn::StandsBy { round });
+        assert_eq!(
+            coordinator.tick(at(100), &off(), &mut orders),
+            Turn::Nothing
+        );
+        let turn = coordinator.tick(at(1000), &off(), &mut orders);
+        assert!(matches!(turn, Turn::Asks { .. }), "{turn:?}");
     }
 }
 
@@ -436,12 +450,28 @@ fn who_listens_elsewhere_stops_when_the_other_one_lives_on() {
     let (mut coordinator, _) = coordinating();
     coordinator.options.is_where_known = false;
     // An earlier life's may have been on its way for some time.
-    for ms in [10, 30, 49, 200, 240] {
+    for ms in [35, 50, 84, 200, 240] {
         assert_eq!(hear(&mut coordinator, ms), (Turn::Nothing, vec![]));
     }
     let stopped = (Turn::SameNumber, vec![Order::SwitchOff]);
     assert_eq!(hear(&mut coordinator, 250), stopped);
     assert_eq!(hear(&mut coordinator, 260), (Turn::Nothing, vec![]), "once");
+}
+
+/// Both believe that they are where others know them: one of them goes on.
+#[test]
+fn of_two_where_they_are_known_one_stops() {
+    let (mut first, _) = coordinating();
+    let (mut second, _) = coordinating();
+    second.led = 0x300;
+    let beat = |term| Header {
+        term,
+        ..DEPLOYMENT.header(Kind::Heartbeat, 0)
+    };
+    let (_, mut orders) = on(&mut first, &beat(0x300));
+    let told = sent(&mut orders)[0].1;
+    assert_eq!(on(&mut second, &told).0, Turn::SameNumber);
+    assert_eq!(on(&mut second, &beat(0x400)), (Turn::Nothing, vec![]));
 }
 
 #[test]

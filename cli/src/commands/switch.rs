@@ -8,7 +8,7 @@ use quorumwire_node::options::LogFormat;
 use quorumwire_ops::http::switch_page;
 use quorumwire_paxos_process::{
     DeploymentFile, Durability, Lives, Role, StatusCell, SwitchError, SwitchIdentity,
-    SwitchOptions, Told, make_folder,
+    SwitchOptions, SwitchSignals, make_folder,
 };
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::net::{SocketAddr, TcpListener};
@@ -43,7 +43,7 @@ Examples:
 
 Signals to a coordinator:
   SIGUSR1  take over, whoever coordinates
-  SIGUSR2  leave it to others, as before its machine is to be serviced, until SIGUSR1 comes")]
+  SIGUSR2  leave it to others, until SIGUSR1 comes")]
 pub struct Arguments {
     /// The deployment's file
     #[arg(long, value_name = "FILE")]
@@ -154,11 +154,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let listener = open_page(arguments)?;
-    let told = Told::default();
+    let told = SwitchSignals::default();
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&told.stop))?;
     }
-    for (signal, what) in [(SIGUSR1, Told::TAKE_OVER), (SIGUSR2, Told::RETIRE)] {
+    for (signal, what) in [
+        (SIGUSR1, SwitchSignals::TAKE_OVER),
+        (SIGUSR2, SwitchSignals::RETIRE),
+    ] {
         signal_hook::flag::register_usize(signal, Arc::clone(&told.operator), what)?;
     }
     logging::start_as(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pathlib
 import sqlite3
 import sys
 
@@ -87,7 +88,12 @@ def carry_out(database: sqlite3.Connection, payer: str, payee: str, amount: int)
 
 def show(path: str) -> None:
     """What everybody has."""
-    for name, balance in sqlite3.connect(path).execute("SELECT * FROM accounts ORDER BY name"):
+    try:
+        database = sqlite3.connect(f"{pathlib.Path(path).resolve().as_uri()}?mode=ro", uri=True)
+        rows = database.execute("SELECT * FROM accounts ORDER BY name").fetchall()
+    except sqlite3.OperationalError as error:
+        sys.exit(f"{path}: {error}")
+    for name, balance in rows:
         print(name, balance)
 
 

@@ -24,5 +24,5 @@ pub use report::{
 };
 pub use status::{STATUS_PAUSE, SlowStatus, Standing, StatusCell, SwitchCounters, SwitchStatus};
 pub use switch::{
-    BoxPlane, Durability, Lives, Role, SwitchError, SwitchOptions, Told, make_folder, run,
+    BoxPlane, Durability, Lives, Role, SwitchError, SwitchOptions, SwitchSignals, make_folder, run,
 };

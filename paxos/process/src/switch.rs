@@ -310,15 +310,15 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a switch is told while it runs.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct SwitchSignals {
     /// To stop.
     pub stop: Arc<AtomicBool>,
-    /// A coordinator: [`Told::TAKE_OVER`] or [`Told::RETIRE`], whichever was said last; the switch takes it
-    /// back.
+    /// A coordinator: [`SwitchSignals::TAKE_OVER`] or [`SwitchSignals::RETIRE`], whichever was said last; the
+    /// switch takes it back.
     pub operator: Arc<AtomicUsize>,
 }
 
-impl Told {
+impl SwitchSignals {
     /// Take over, whoever coordinates.
     pub const TAKE_OVER: usize = 1;
     /// Leave it to others, until it is told to take over.
@@ -338,7 +338,11 @@ impl Told {
 ///
 /// # Errors
 /// Why it cannot begin, or go on.
-pub fn run(options: &SwitchOptions, told: &Told, status: &StatusCell) -> Result<(), SwitchError> {
+pub fn run(
+    options: &SwitchOptions,
+    told: &SwitchSignals,
+    status: &StatusCell,
+) -> Result<(), SwitchError> {
     let own = options.own_address()?;
     // Before a life is begun in vain.
     let listen = options.listen.unwrap_or(own);
@@ -413,14 +417,22 @@ pub fn run(options: &SwitchOptions, told: &Told, status: &StatusCell) -> Result<
     Ok(())
 }
 
+impl SwitchOptions {
+    /// Whether it listens at the address in the deployment's file. All addresses of the machine are as good.
+    fn is_where_known(&self) -> Result<bool, SwitchError> {
+        let own = self.own_address()?;
+        Ok(self
+            .listen
+            .is_none_or(|it| it == own || it.ip().is_unspecified() && it.port() == own.port()))
+    }
+}
+
 fn coordinator(options: &SwitchOptions, place: Place) -> Result<CoordinatorHost, SwitchError> {
     let timing = options.deployment.timing;
     let coordinator = CoordinatorOptions {
         deployment: options.deployment.deployment,
         me: options.number,
-        is_where_known: options
-            .listen
-            .is_none_or(|it| options.own_address().is_ok_and(|own| it == own)),
+        is_where_known: options.is_where_known()?,
         heartbeat: timing.heartbeat,
         silence: timing.silence,
         retry: timing.retry,
@@ -589,7 +601,7 @@ impl Process<'_> {
     }
 
     /// A coordinator does what its operator says.
-    fn obey(&mut self, now: Since, told: &Told) {
+    fn obey(&mut self, now: Since, told: &SwitchSignals) {
         let said = told.operator.swap(0, Ordering::Relaxed);
         if said == 0 {
             return;
@@ -599,7 +611,7 @@ impl Process<'_> {
             return;
         };
         let driver = &mut self.station.driver();
-        if said == Told::RETIRE {
+        if said == SwitchSignals::RETIRE {
             tracing::warn!(
                 "the operator has this coordinator leave it to others, until it is told to take over"
             );
@@ -610,7 +622,7 @@ impl Process<'_> {
         }
     }
 
-    fn run(&mut self, told: &Told) -> Result<(), SwitchError> {
+    fn run(&mut self, told: &SwitchSignals) -> Result<(), SwitchError> {
         while !told.stop.load(Ordering::Relaxed) {
             if let Some(now) = self.station.tick() {
                 self.obey(now, told);

@@ -2,7 +2,7 @@
 use quorumwire_client::planes::{ClientKey, ClientKeys};
 use quorumwire_paxos_process::{
     DeploymentFile, Durability, Lives, Member, MemberError, MemberOptions, Recovered, Role,
-    STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, Told, make_folder, run,
+    STATUS_PAUSE, StatusCell, SwitchError, SwitchOptions, SwitchSignals, make_folder, run,
 };
 use quorumwire_wire::packet::{Header, Kind};
 use socket2::{Domain, Socket, Type};
@@ -19,14 +19,14 @@ const PORT: u16 = 7500;
 
 struct Switch {
     options: SwitchOptions,
-    told: Told,
+    told: SwitchSignals,
     status: Arc<StatusCell>,
     thread: Option<JoinHandle<Result<(), SwitchError>>>,
 }
 
 impl Switch {
     fn start(options: SwitchOptions) -> Self {
-        let told = Told::default();
+        let told = SwitchSignals::default();
         let status = Arc::new(StatusCell::default());
         let (its, heard, shown) = (options.clone(), told.clone(), Arc::clone(&status));
         let thread = std::thread::spawn(move || run(&its, &heard, &shown));
@@ -336,7 +336,12 @@ fn a_lost_folder_is_replaced_as_a_new_life() {
     let twice = make_folder(&acceptor.options, Lives::ReplacesLost).unwrap_err();
     assert!(twice.to_string().contains("already"), "{twice}");
     std::fs::remove_dir_all(&dir).expect("removed");
-    let gone = run(&acceptor.options, &Told::default(), &StatusCell::default()).unwrap_err();
+    let gone = run(
+        &acceptor.options,
+        &SwitchSignals::default(),
+        &StatusCell::default(),
+    )
+    .unwrap_err();
     assert!(
         matches!(gone, SwitchError::Folder(..) | SwitchError::Votes(..)),
         "{gone}"
@@ -396,7 +401,11 @@ fn what_is_declared_lost_is_waited_for_by_nobody() {
     let acceptor = &mut world.acceptors[0];
     acceptor.stop();
     acceptor.options.declare_lost = Some(last + 1000);
-    let beyond = run(&acceptor.options, &Told::default(), &StatusCell::default());
+    let beyond = run(
+        &acceptor.options,
+        &SwitchSignals::default(),
+        &StatusCell::default(),
+    );
     let beyond = beyond.unwrap_err().to_string();
     assert!(
         beyond.contains("declare-lost") && beyond.contains("allowed: 0 to"),

@@ -60,7 +60,7 @@ pub struct Settings {
     pub is_durable: bool,
     /// What a disk takes to write.
     pub write: Nanos,
-    /// Both coordinators were given the number 0.
+    /// The first two coordinators were given the number 0.
     pub one_number: bool,
     /// The second of these is where others know no coordinator.
     pub is_hidden: bool,

@@ -299,8 +299,10 @@ fn the_example_carries_out_each_payment_once_while_the_leader_and_a_keeper_die()
         pay("carl", "dora", 1, 1)?;
         let end = "anna -1000\nbob 1000\ncarl -1\ndora 1\n";
         for database in &databases {
-            let waited = wait_within("all payments", DEADLINE, || Ok(shown(database)? == end));
-            waited.context(shown(database)?)?;
+            // There may be no table yet.
+            let all = || Ok(shown(database).is_ok_and(|it| it == end));
+            wait_within("all payments", DEADLINE, all)
+                .with_context(|| format!("{:?}", shown(database)))?;
         }
         Ok(())
     });

@@ -218,6 +218,12 @@ fn of_paxos() -> Vec<(&'static str, Header, Vec<u8>)> {
         commit_index: CONFIGURATION,
         ..of_round(Kind::Heartbeat, 2, 0)
     };
+    let twin = Header {
+        index: 0,
+        commit_index: 0,
+        flags: FLAG_REFUSED,
+        ..beat
+    };
     let admit = Header {
         index: 0,
         kind: Kind::Admit as u8,
@@ -240,6 +246,7 @@ fn of_paxos() -> Vec<(&'static str, Header, Vec<u8>)> {
         ("p1a", ask, configuration()),
         ("p1b_other", other, configuration()),
         ("heartbeat_paxos", beat, vec![]),
+        ("heartbeat_paxos_refused", twin, vec![]),
         ("admit", admit, configuration()),
         ("checkpoint", checkpoint, vec![]),
         ("p1b_of_all", promise_all, vec![]),

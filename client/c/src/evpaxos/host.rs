@@ -332,7 +332,7 @@ fn run(shared: &Arc<Shared>, to_make: Option<Begins>) -> Result<(), String> {
     };
     thread::scope(|scope| {
         for switch in [&acceptor, &coordinator] {
-            let told = quorumwire_paxos_process::Told::to_stop(Arc::clone(&shared.stop));
+            let told = quorumwire_paxos_process::SwitchSignals::to_stop(Arc::clone(&shared.stop));
             let run = move || {
                 let coordinator = StatusCell::default();
                 let status = match switch.role {
