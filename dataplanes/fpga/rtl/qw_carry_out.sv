@@ -26,11 +26,14 @@ module qw_carry_out
     output logic [ BEAT_BITS-1:0] host_data_o,
     output logic [           6:0] host_kept_o,
     output logic                  host_lost_o,
-    // The log: beats of slots.
+    // The log: beats of slots, and in which term an entry was stored. `wants`: there is a beat, once packets
+    // may go, too.
+    output logic                  log_wants_o,
     output logic                  log_valid_o,
     input  logic                  log_ready_i,
     output logic [GROUP_BITS-1:0] log_group_o,
     output logic [          63:0] log_index_o,
+    output logic [          63:0] log_term_o,
     output logic [           4:0] log_beat_o,
     output logic [ BEAT_BITS-1:0] log_data_o,
     // Packets (qw_seal).
@@ -145,7 +148,7 @@ module qw_carry_out
   // The slot's first beat, which is written last.
   logic head_valid;
   logic [GROUP_BITS-1:0] head_group;
-  logic [63:0] head_index;
+  logic [63:0] head_index, head_term;
   logic [BEAT_BITS-1:0] head, next_head;
   localparam int CLIENT_AT = 40;  // in a slot
   always_comb begin
@@ -167,9 +170,11 @@ module qw_carry_out
     packet_last_o = emit.with_payload ? is_last : beat == 5'd1;
     sending_o = emit.sending;
 
+    log_wants_o = head_valid || has_beat && to_log;
     log_valid_o = head_valid || has_beat && to_log && (!to_seal || packet_ready_i);
     log_group_o = head_valid ? head_group : emit.sending.group;
     log_index_o = head_valid ? head_index : emit.index;
+    log_term_o = head_term;
     log_beat_o = head_valid ? '0 : beat;
     log_data_o = head_valid ? head : data;
     if (!head_valid && beat == 5'd1) log_data_o[BEAT_BITS-1-:64] = emit.slot[63:0];
@@ -185,6 +190,7 @@ module qw_carry_out
         head <= next_head;
         head_group <= emit.sending.group;
         head_index <= emit.index;
+        head_term <= emit.sending.header.term;
       end
       if (is_last && emit.stores) head_valid <= 1'b1;
     end

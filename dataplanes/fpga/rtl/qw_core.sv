@@ -1,5 +1,4 @@
-// A replica's core: leader and follower of several groups. So far without what is sent again, and without
-// answers to blind writes: those orders leave it.
+// A replica's core: leader and follower of several groups.
 module qw_core
   import qw_pkg::*, qw_gate_pkg::*;
 (
@@ -29,13 +28,9 @@ module qw_core
     output logic [         63:0] log_index_o,
     output logic [          4:0] log_beat_o,
     output logic [BEAT_BITS-1:0] log_data_o,
-    // What the leader has to send again, and to answer.
-    output logic                 resends_o,
-    output logic                 answers_o,
-    output logic [GROUP_BITS-1:0] of_group_o,
-    output logic [         63:0] from_o,
-    output logic [         63:0] upto_o,
-    output logic [          7:0] peer_o,
+    // What the leader has to send again, or to answer, and the chip has not any more.
+    output logic                 left_o,
+    output again_t               left_range_o,
     // What the host does to a group (qw_decide).
     input  logic                 order_valid_i,
     output logic                 order_ready_o,
@@ -71,7 +66,13 @@ module qw_core
   verdict_t verdict;
   logic [BEAT_BITS-1:0] frame_data, packet_data;
   logic [6:0] frame_kept;
-  logic fence;
+  logic fence, again, log_wants, log_valid, log_stalls;
+  logic [63:0] log_term;
+  again_t again_range;
+  logic [GROUPS_MAX-1:0] off, busy;
+  logic [1:0] valid_of, ready_of, last_of, may_go;
+  logic [1:0][BEAT_BITS-1:0] data_of;
+  sending_t [1:0] sending_of;
   logic packet_valid, packet_ready, packet_last, decided, decision_ready;
   sending_t sending;
   decision_t decision;
@@ -91,15 +92,48 @@ module qw_core
       .order_registers_i, .order_done_o, .order_outcome_o, .order_made_o, .fence_i(fence), .place_i,
       .valid_i(verdict_valid), .ready_o(verdict_ready), .verdict_i(verdict),
       .decided_o(decided), .ready_i(decision_ready), .decision_o(decision),
-      .resends_o, .answers_o, .of_group_o, .from_o, .upto_o, .peer_o, .refused_o, .reason_o, .behind_o
+      .again_o(again), .again_range_o(again_range), .off_o(off), .refused_o, .reason_o, .behind_o
   );
   qw_carry_out carry_out (
       .clk, .rst_i, .frame_valid_i(frame_valid), .frame_ready_o(frame_ready), .frame_last_i(frame_last),
       .frame_data_i(frame_data), .frame_kept_i(frame_kept),
       .decided_i(decided), .ready_o(decision_ready), .decision_i(decision),
       .host_valid_o, .host_ready_i, .host_last_o, .host_data_o, .host_kept_o, .host_lost_o,
-      .log_valid_o, .log_ready_i, .log_group_o, .log_index_o, .log_beat_o, .log_data_o,
-      .packet_valid_o(packet_valid), .packet_ready_i(packet_ready), .packet_last_o(packet_last),
-      .packet_data_o(packet_data), .sending_o(sending)
+      .log_wants_o(log_wants), .log_valid_o(log_valid), .log_ready_i(log_ready_i && !log_stalls), .log_group_o,
+      .log_index_o, .log_term_o(log_term), .log_beat_o, .log_data_o,
+      .packet_valid_o(valid_of[0]), .packet_ready_i(ready_of[0]), .packet_last_o(last_of[0]),
+      .packet_data_o(data_of[0]), .sending_o(sending_of[0])
   );
+  qw_again repeats (
+      .clk, .rst_i, .log_wants_i(log_wants), .log_valid_i(log_valid_o && log_ready_i), .log_group_i(log_group_o),
+      .log_index_i(log_index_o), .log_term_i(log_term), .log_beat_i(log_beat_o), .log_data_i(log_data_o),
+      .log_stalls_o(log_stalls), .ask_i(again), .ask_range_i(again_range), .off_i(off), .busy_o(busy),
+      .packet_valid_o(valid_of[1]), .packet_ready_i(ready_of[1]), .packet_last_o(last_of[1]),
+      .packet_data_o(data_of[1]), .sending_o(sending_of[1]), .left_o, .left_range_o
+  );
+  always_comb log_valid_o = log_valid && !log_stalls;
+
+  // Packets of both, one after the other. A fence waits until nothing is sent again for its group.
+  logic is_inside, chosen, was;  // the first, or the one that repeats
+  always_comb begin
+    may_go[0] = valid_of[0] && (is_inside || !sending_of[0].is_fence || !busy[sending_of[0].group]);
+    may_go[1] = valid_of[1];
+    chosen = is_inside ? was : may_go[1] && (!was || !may_go[0]);
+    packet_valid = may_go[chosen];
+    packet_last = last_of[chosen];
+    packet_data = data_of[chosen];
+    sending = sending_of[chosen];
+    ready_of[0] = packet_ready && !chosen && may_go[0];
+    ready_of[1] = packet_ready && chosen;
+  end
+  always_ff @(posedge clk) begin
+    if (packet_valid && packet_ready) begin
+      is_inside <= !packet_last;
+      was <= chosen;
+    end
+    if (rst_i) begin
+      is_inside <= 1'b0;
+      was <= 1'b0;
+    end
+  end
 endmodule

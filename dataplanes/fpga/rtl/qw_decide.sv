@@ -32,12 +32,9 @@ module qw_decide
     output decision_t             decision_o,
     // Leader: entries to be sent again to a replica, or blind writes to be answered: from one index up to
     // another.
-    output logic                  resends_o,
-    output logic                  answers_o,
-    output logic [GROUP_BITS-1:0] of_group_o,
-    output logic [          63:0] from_o,
-    output logic [          63:0] upto_o,
-    output logic [           7:0] peer_o,
+    output logic                  again_o,
+    output again_t                again_range_o,
+    output logic [GROUPS_MAX-1:0] off_o,  // these groups are off
     // A packet was not taken, for this reason; of those that say something of a replica, which one.
     output logic                  refused_o,
     output logic [           7:0] reason_o,
@@ -132,6 +129,9 @@ module qw_decide
   endpoint_t group_address;
   logic is_forward, brings_client;
   logic [15:0] command_bytes;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [63:0] checksum_in_memory, bytes_in_memory;
+  // verilator lint_on UNUSEDSIGNAL
   always_comb begin
     in3 = verdict3.header;
     leads = registers3.role == ROLE_LEADER;
@@ -160,12 +160,14 @@ module qw_decide
     decision3.sending.header = outcome3.header;
     decision3.index = outcome3.index;
     decision3.client_in_payload = is_forward;
+    checksum_in_memory = in_memory({32'd0, in3.payload_crc32c});
+    bytes_in_memory = in_memory({48'd0, command_bytes});
     decision3.slot = {
       in_memory(outcome3.index),
       in_memory(in3.kind == KIND_APPEND ? in3.previous_term : outcome3.header.previous_term),
       in_memory(in3.session), in_memory(in3.sequence_),
-      {in_memory({32'd0, in3.payload_crc32c})}[63:32],
-      {in_memory({48'd0, command_bytes})}[63:48],
+      checksum_in_memory[63:32],
+      bytes_in_memory[63:48],
       in3.flags & FLAGS_OF_ENTRIES, 7'd0, brings_client,
       in3.kind == KIND_REQUEST ? verdict3.found.sender : 192'd0,
       16'd0, 7'd0, in3.kind == KIND_REQUEST && (in3.flags & FLAG_BLIND) != 0, 40'd0
@@ -210,17 +212,27 @@ module qw_decide
     end
   end
 
-  logic fans_out;
-  always_comb fans_out = (outcome3.actions & ACTION_FANOUT) != 0 && registers3.replicas > 8'd1;
+  logic fans_out, resends, answers;
+  always_comb begin
+    fans_out = (outcome3.actions & ACTION_FANOUT) != 0 && registers3.replicas > 8'd1;
+    resends = (outcome3.actions & ACTION_RESEND) != 0;
+    answers = leads && (outcome3.actions & ACTION_COMMIT) != 0 && !fans_out;
+  end
   always_ff @(posedge clk) begin
-    resends_o <= valid3 && steps3 && !is_softwares && (outcome3.actions & ACTION_RESEND) != 0 && !rst_i;
-    answers_o <= valid3 && steps3 && !is_softwares && leads && (outcome3.actions & ACTION_COMMIT) != 0 &&
-        !fans_out && !rst_i;
-    of_group_o <= verdict3.found.group;
-    from_o <= (outcome3.actions & ACTION_RESEND) != 0 ? outcome3.index :
+    again_o <= valid3 && steps3 && !is_softwares && (resends || answers) && !rst_i;
+    again_range_o.answers <= !resends;
+    again_range_o.group <= verdict3.found.group;
+    again_range_o.from <= resends ? outcome3.index :
         (outcome3.commit_from > registers3.start_index ? outcome3.commit_from : registers3.start_index) + 1'b1;
-    upto_o <= (outcome3.actions & ACTION_RESEND) != 0 ? registers3.last_index : registers3.commit_index;
-    peer_o <= in3.sender;
+    again_range_o.upto <= resends ? registers3.last_index : registers3.commit_index;
+    again_range_o.peer <= in3.sender;
+    again_range_o.me <= registers3.me;
+    again_range_o.number <= registers3.group;
+    again_range_o.term <= registers3.term;
+    again_range_o.commit_index <= registers3.commit_index;
+    if (orders2 && order_op_i == OP_OFF) off_o[group2] <= 1'b1;
+    if (orders2 && order_op_i == OP_ENGAGE) off_o[group2] <= 1'b0;
+    if (rst_i) off_o <= '1;
     refused_o <= valid3 && verdict3.is_ours && !rst_i &&
         (steps3 ? outcome3.reason != REASON_NONE : verdict3.reason != REASON_NONE);
     reason_o <= steps3 ? outcome3.reason : verdict3.reason;

@@ -139,6 +139,18 @@ package qw_gate_pkg;
     logic [63:0] index;
   } decision_t;
 
+  // Entries that a leader sends again to a replica, or answers, from one index up to another; and what its
+  // registers were then.
+  typedef struct packed {
+    logic answers;
+    logic [GROUP_BITS-1:0] group;
+    logic [63:0] from, upto;
+    logic [7:0] peer;
+    logic [7:0] me;
+    logic [31:0] number;  // the group's, in packets
+    logic [63:0] term, commit_index;
+  } again_t;
+
   // A number as it is in the host's memory.
   function automatic logic [63:0] in_memory(input logic [63:0] number);
     for (int at = 0; at < 8; at++) in_memory[8*at+:8] = number[56-8*at+:8];

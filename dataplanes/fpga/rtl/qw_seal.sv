@@ -224,7 +224,7 @@ module qw_seal
   typedef struct packed {
     packet_t packet;
     logic [63:0] tag;
-    logic [26:0] sum;
+    logic [26:0] added;  // its words, for the checksum
   } sealed_t;
   sealed_t now;
   logic busy, to_one, j0_valid, j0_last;
@@ -248,7 +248,7 @@ module qw_seal
       busy <= 1'b1;
       now.packet <= packet;
       now.tag <= tag;
-      now.sum <= sum;
+      now.added <= sum;
       peers_left <= packet.peers;
       to_one <= packet.peers == 0;
     end
@@ -296,7 +296,7 @@ module qw_seal
     ip_sum_j2 <= 28'h4500 + 28'h4000 + {12'd0, 8'd64, 8'd17} + 28'(udp_bytes_j1 + 16'd20) +
         28'(way_j1.own.address[31:16]) + 28'(way_j1.own.address[15:0]) +
         28'(way_j1.to.address[31:16]) + 28'(way_j1.to.address[15:0]);
-    udp_sum_j2 <= 28'(way_j1.sealed.sum) + 28'(halves({64'd0, way_j1.sealed.tag})) +
+    udp_sum_j2 <= 28'(way_j1.sealed.added) + 28'(halves({64'd0, way_j1.sealed.tag})) +
         28'(halves(way_j1.own.address)) + 28'(halves(way_j1.to.address)) + 28'(udp_bytes_j1) +
         28'(udp_bytes_j1) + 28'd17 + 28'(way_j1.own.port) + 28'(way_j1.to.port);
     valid_j3 <= valid_j2 && !rst_i;

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 FORMAT = tomllib.loads((ROOT / "wire/format.toml").read_text())
-OF_BITS = {8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
+OF_BITS = {1: ctypes.c_uint8, 3: ctypes.c_uint8, 8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
 
 
 class Layout:
@@ -76,6 +76,12 @@ PAXOS_ROLE = {name: entry["value"] for name, entry in FORMAT["paxos_roles"].item
 ACTION = {name: 1 << entry["bit"] for name, entry in FORMAT["actions"].items()}
 REASON = {entry["value"]: name for name, entry in FORMAT["reasons"].items()}
 LIMIT = {name: entry["value"] for name, entry in FORMAT["limits"].items()}
+
+# As qw_gate_pkg has it.
+AGAIN = Layout("again", [
+    {"name": name, "bits": bits} for name, bits in
+    [("answers", 1), ("group", 3), ("from", 64), ("upto", 64), ("peer", 8), ("me", 8), ("number", 32), ("term", 64), ("commit_index", 64)]
+])
 
 
 def outcome_of_vector(vector):

@@ -1,5 +1,6 @@
 """A replica's core does with frames what the plane in the kernel does: steps, entries, packets, and what is the host's."""
 import collections
+import copy
 import struct
 
 import cocotb
@@ -8,20 +9,23 @@ from cocotb.utils import get_sim_time
 from ends import BEAT, REPLICAS, Bench, endpoint_vector
 from frames import BRINGS_COMMAND, GROUPS, IPV4_MAPPED, WITHOUT_PAYLOAD, any_frame, endpoint_of, frame_of, signed
 from in_c import Gap
-from layouts import ACTION, FLAG, HEADER, HEADER_BYTES, KIND, LIMIT, REASON, REGISTERS, ROLE, outcome_of_vector
+from layouts import ACTION, AGAIN, FLAG, HEADER, HEADER_BYTES, KIND, LIMIT, REASON, REGISTERS, ROLE, outcome_of_vector
 from test_crc32c import crc32c
 from test_open import expected
 from test_step import OPS, registers, stepped
 from test_step import header as step_header
 
 WALKS, FRAMES = 60, 120
+# Entries that the chip keeps.
+PLACES = 256
 SLOT_HEAD = struct.Struct("<QQQQIHBB16s2s6sHB5x")
 ORIGIN = LIMIT["origin_bytes"]
 ENTRY_FLAGS = FLAG["blind"] | FLAG["tick"] | FLAG["fragment"] | FLAG["bundle"]
 NAMES = {value: name for name, value in KIND.items()}
 WANTED = {
     "host", "refused", "to software", "off", "stored by leader", "stored by follower", "forwarded entry", "fan-out", "multicast", "reply",
-    "forward", "asks for more", "does not ask", "resend", "answer", "nothing", *(f"host: {op}" for op in OPS[1:]),
+    "forward", "asks for more", "does not ask", "resend", "answer", "nothing", "sent again", "answered", "sent again by the host",
+    "answered by the host", "answered by the host alone", *(f"host: {op}" for op in OPS[1:]),
 }
 
 
@@ -31,7 +35,53 @@ class Model:
     def __init__(self, bench, place, epochs, peers):
         self.bench, self.place, self.epochs, self.peers = bench, place, epochs, peers
         self.states, self.gaps = [REGISTERS.zeros()] * GROUPS, [Gap() for _ in range(GROUPS)]
-        self.host, self.sent, self.slots, self.orders, self.reached = [], [], {}, [], collections.Counter()
+        self.host, self.sent, self.slots, self.left, self.reached = [], [], {}, [], collections.Counter()
+
+    def repeat(self, group, first, last, of_entry, written=None):
+        """What is done for entries from the ring on the chip, up to the first that is not there, or is being written."""
+        for index in range(first, last + 1):
+            kept = self.bench.kept.get((index + group * PLACES // GROUPS) % PLACES)
+            if index == written or not kept or kept[:3] != (group, index, self.states[group]["term"]):
+                return index
+            of_entry(index, SLOT_HEAD.unpack(kept[3][:SLOT_HEAD.size]), kept[3][SLOT_HEAD.size:])
+        return None
+
+    def resend(self, group, first, peer):
+        state = self.states[group]
+        last = min(state["last_index"], first + LIMIT["resend_entries_max"] - 1)
+
+        def send(index, slot, payload):
+            header = {**self.says(group, "append", index), "previous_term": slot[1], "session": slot[2], "sequence": slot[3],
+                      "payload_crc32c": slot[4], "payload_bytes": slot[5], "flags": slot[6]}
+            self.reached["sent again"] += 1
+            self.send(group, header, payload, [self.peers[group][peer]])
+
+        left = self.repeat(group, first, last, send)
+        if left is not None:
+            self.reached["sent again by the host"] += 1
+            self.left.append(("resend", group, left, last, peer))
+
+    def answer(self, group, first, written):
+        def answer(index, slot, _):
+            if slot[12]:
+                self.reached["answered"] += 1
+                header = {**self.says(group, "answer", index), "session": slot[2], "sequence": slot[3]}
+                address, port, mac = slot[8], int.from_bytes(slot[9], "big"), slot[10]
+                self.send(group, header, b"", [endpoint_of(address, port, mac)])
+            elif slot[6] & FLAG["blind"] and slot[7]:
+                self.reached["answered by the host alone"] += 1
+                self.left.append(("answer", group, index, index, None))
+
+        last = self.states[group]["commit_index"]
+        left = self.repeat(group, first, last, answer, written)
+        if left is not None:
+            self.reached["answered by the host"] += 1
+            self.left.append(("answer", group, left, last, None))
+
+    def says(self, group, kind, index):
+        state = self.states[group]
+        return {**HEADER.zeros(), "magic": 0x5157, "version": 1, "kind": KIND[kind], "sender": state["me"], "group": state["group"],
+                "term": state["term"], "index": index, "commit_index": state["commit_index"]}
 
     def send(self, group, header, payload, all_of_them):
         self.sent += self.bench.frames_of(self.place, self.epochs, group, header, payload, all_of_them)
@@ -91,11 +141,10 @@ class Model:
             self.send(group, out["header"], origin + payload, leader)
             return "forward"
         if "resend" in does:
-            self.orders.append(("resend", group, out["index"], state["last_index"], header["sender"]))
+            self.resend(group, out["index"], header["sender"])
             return "resend"
         if "commit" in does and is_leader:
-            begin = max(out["commit_from"], state["start_index"]) + 1
-            self.orders.append(("answer", group, begin, state["commit_index"], None))
+            self.answer(group, max(out["commit_from"], state["start_index"]) + 1, out["index"] if "store" in does else None)
             return "answer"
         return "nothing"
 
@@ -111,6 +160,8 @@ class Model:
         head = SLOT_HEAD.pack(out["index"], previous, header["session"], header["sequence"], header["payload_crc32c"], len(payload), flags,
                               kind != "append", client[:16], client[16:18], client[18:], 0, here)
         self.slots[group, out["index"]] = head + payload
+        place = (out["index"] + group * PLACES // GROUPS) % PLACES
+        self.bench.kept[place] = group, out["index"], out["header"]["term"], head + payload
 
 
 class Core(Bench):
@@ -118,11 +169,13 @@ class Core(Bench):
 
     def __init__(self, dut):
         super().__init__(dut)
-        self.host, self.slots, self.beats, self.orders = [], {}, {}, []
+        self.host, self.slots, self.beats, self.left = [], {}, {}, []
+        # What the ring on the chip has, by place.
+        self.kept = {}
 
     async def begin(self):
         await super().begin()
-        for task in (self.take_sent(), self.take_host(), self.take_log(), self.take_orders()):
+        for task in (self.take_sent(), self.take_host(), self.take_log(), self.take_left()):
             cocotb.start_soon(task)
 
     async def take_host(self):
@@ -155,16 +208,24 @@ class Core(Bench):
                     beats.append(data)
             await RisingEdge(dut.clk)
 
-    async def take_orders(self):
+    async def take_left(self):
         dut = self.dut
         while True:
             await RisingEdge(dut.clk)
             await ReadOnly()
-            numbers = [int(signal.value) for signal in (dut.of_group_o, dut.from_o, dut.upto_o)]
-            if int(dut.resends_o.value):
-                self.orders.append(("resend", *numbers, int(dut.peer_o.value)))
-            if int(dut.answers_o.value):
-                self.orders.append(("answer", *numbers, None))
+            if int(dut.left_o.value):
+                it = AGAIN.of_vector(int(dut.left_range_o.value))
+                what = ("answer", it["group"], it["from"], it["upto"], None) if it["answers"] else \
+                    ("resend", it["group"], it["from"], it["upto"], it["peer"])
+                self.left.append(what)
+
+    async def settled(self, model):
+        """Waits until all that was decided is done."""
+        for _ in range(200):
+            await ClockCycles(self.dut.clk, 40)
+            if len(self.frames) >= len(model.sent) and len(self.slots) >= len(model.slots) and len(self.left) >= len(model.left):
+                break
+        await ClockCycles(self.dut.clk, 300)
 
     async def drained(self, model):
         for _ in range(60):
@@ -232,6 +293,12 @@ def frame_to(bench, place, group, state):
     return frame_of(dice, place, group, signed(bench.c, bench.keys[group], header, payload), to_group)
 
 
+def in_a_new_term(dice, state, walk):
+    """In one term nobody stores another entry under an index that has one."""
+    term = dice.one_of([1 + 8 * walk, (1 << 64) - 1 - 8 * walk])
+    return {**state, "term": term, "last_term": term - dice.below(2)}
+
+
 def random_frame(bench, place, model):
     """One that means something to its group, or any other."""
     group = bench.dice.below(GROUPS - 1)
@@ -251,6 +318,27 @@ def behind_a_gap(bench, place, group, state):
         yield {**header, "kind": KIND["append"], "index": index, "previous_term": term}
 
 
+def blind_writes(bench, place, group, state):
+    """Frames to a leader: blind writes, asked of it or of a follower, and others; and a follower that acknowledges them."""
+    dice, index = bench.dice, state["last_index"]
+    epochs = [0 if bench.keys[group].pairs[pair].valid & 1 else 1 for pair in range(2)]
+    base = {**HEADER.zeros(), "magic": 0x5157, "version": 1, "group": state["group"], "sender": 1}
+    for number in range(60):
+        size = dice.one_of([0, 5, 56, 57, 1000])
+        blind, command = FLAG["blind"] if dice.below(3) else 0, dice.bytes(size)
+        write = {**base, "session": 1, "sequence": number, "payload_crc32c": crc32c(command)}
+        if dice.below(2):
+            payload, header = command, {**write, "kind": KIND["request"], "sender": LIMIT["sender_client"], "flags": blind | epochs[1]}
+        else:
+            payload = dice.bytes(ORIGIN) + command
+            header = {**write, "kind": KIND["forward"], "term": state["term"], "flags": blind | epochs[0]}
+        index += 1
+        yield frame_of(dice, place, group, signed(bench.c, bench.keys[group], {**header, "payload_bytes": len(payload)}, payload), False)
+        if dice.below(2):
+            acknowledged = {**base, "kind": KIND["append_ok"], "term": state["term"], "index": index, "flags": epochs[0]}
+            yield frame_of(dice, place, group, signed(bench.c, bench.keys[group], acknowledged, b""), False)
+
+
 @cocotb.test()
 async def frames_do_what_they_do_in_the_kernel(dut):
     bench = Core(dut)
@@ -261,10 +349,10 @@ async def frames_do_what_they_do_in_the_kernel(dut):
         place, epochs = bench.place(dice.one_of([0, 0, 9]), dice.seldom(3))
         peers = await bench.give_peers(place)
         model = Model(bench, place, epochs, peers)
-        for taken in (bench.frames, bench.host, bench.slots, bench.orders):
+        for taken in (bench.frames, bench.host, bench.slots, bench.left):
             taken.clear()
         for group in range(GROUPS):
-            state = registers(dice, bench.c)
+            state = in_a_new_term(dice, registers(dice, bench.c), walk)
             model.states[group] = state
             model.gaps[group] = Gap(state["last_index"])
             await engage(dut, group, state)
@@ -272,16 +360,32 @@ async def frames_do_what_they_do_in_the_kernel(dut):
         frames = (random_frame(bench, place, model) for _ in range(FRAMES))
         if walk == 0:
             group = next(group for group in range(GROUPS - 1) if bench.keys[group].pairs[0].valid)
-            state = {**registers(dice, bench.c), "role": ROLE["follower"], "me": 0, "leader": 1, "replicas": 3, "quorum": 2, "ring_slots": 64,
+            state = {**model.states[group], "role": ROLE["follower"], "me": 0, "leader": 1, "replicas": 3, "quorum": 2, "ring_slots": 64,
                      "window": 64, "start_index": 0, "last_index": 9, "commit_index": 0, "persisted_index": 9, "released_index": 9, "held": 0}
             model.states[group], model.gaps[group] = state, Gap(state["last_index"])
             await engage(dut, group, state)
             frames = [frame_of(dice, place, group, signed(bench.c, bench.keys[group], header, b"")) for header in behind_a_gap(bench, place, group, state)]
+        elif walk == 1:
+            group = next(group for group in range(GROUPS - 1) if all(pair.valid for pair in bench.keys[group].pairs))
+            state = {**model.states[group], "role": ROLE["leader"], "me": 0, "leader": 0, "replicas": 3, "quorum": 2, "ring_slots": 64,
+                     "window": 64, "start_index": 0, "last_index": 9, "commit_index": 9, "persisted_index": 9, "released_index": 9, "held": 0,
+                     "match_index": [9] * REPLICAS}
+            model.states[group], model.gaps[group] = state, Gap(state["last_index"])
+            await engage(dut, group, state)
+            frames = blind_writes(bench, place, group, state)
         bench.is_calm = False
         ordering = cocotb.start_soon(order_all_the_time(bench, GROUPS - 1, reached))
         for frame in frames:
-            reached[model.take(frame)] += 1
+            before = copy.copy(model)
+            before.sent, before.slots, before.left = list(model.sent), dict(model.slots), list(model.left)
+            said = model.take(frame)
+            reached[said] += 1
+            if said in ("resend", "answer"):
+                # Else what the ring has would depend on the clock.
+                await bench.settled(before)
             await bench.receive(frame)
+            if said in ("resend", "answer"):
+                await bench.settled(model)
             while len(model.sent) - len(bench.frames) > 16 or len(model.host) - len(bench.host) > 4:
                 await RisingEdge(dut.clk)
         await bench.drained(model)
@@ -294,7 +398,7 @@ async def frames_do_what_they_do_in_the_kernel(dut):
         assert not bench.beats and bench.slots.keys() == model.slots.keys()
         for at, slot in model.slots.items():
             assert bench.slots[at][:len(slot)] == slot, f"walk {walk}, slot {at}: {bench.slots[at].hex()}, in C {slot.hex()}"
-        assert bench.orders == model.orders
+        assert bench.left == model.left
         reached += model.reached
     print(dict(reached), flush=True)
     assert WANTED <= set(reached), WANTED - set(reached)
