@@ -218,12 +218,7 @@ fn of_paxos() -> Vec<(&'static str, Header, Vec<u8>)> {
         commit_index: CONFIGURATION,
         ..of_round(Kind::Heartbeat, 2, 0)
     };
-    let twin = Header {
-        index: 0,
-        commit_index: 0,
-        flags: FLAG_REFUSED,
-        ..beat
-    };
+    let twin = of_round(Kind::Heartbeat, 2, FLAG_REFUSED);
     let admit = Header {
         index: 0,
         kind: Kind::Admit as u8,
