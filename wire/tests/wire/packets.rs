@@ -218,7 +218,10 @@ fn of_paxos() -> Vec<(&'static str, Header, Vec<u8>)> {
         commit_index: CONFIGURATION,
         ..of_round(Kind::Heartbeat, 2, 0)
     };
-    let twin = of_round(Kind::Heartbeat, 2, FLAG_REFUSED);
+    let twin = Header {
+        commit_index: 0,
+        ..of_round(Kind::Heartbeat, 2, FLAG_REFUSED)
+    };
     let admit = Header {
         index: 0,
         kind: Kind::Admit as u8,
