@@ -88,7 +88,7 @@ fn packets() -> Vec<(String, Vec<u8>)> {
 }
 
 /// What the column Info says of each vector.
-const INFO: [(&str, &str); 25] = [
+const INFO: [(&str, &str); 26] = [
     (
         "request",
         "request session=0x0123456789abcdef sequence=42 blind",
@@ -170,6 +170,10 @@ const INFO: [(&str, &str); 25] = [
     (
         "heartbeat_paxos",
         "heartbeat round=0 index=101 term=770 commit=12531907540854601595 sender=2",
+    ),
+    (
+        "heartbeat_paxos_refused",
+        "heartbeat round=0 index=0 term=770 commit=0 sender=2",
     ),
     (
         "admit",
