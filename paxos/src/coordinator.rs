@@ -137,9 +137,9 @@ pub struct Coordinator {
     taken: u32,
     /// When they had last.
     last_taken: Since,
-    /// Who has promised another of its number a round above the one it coordinates in, and since when.
-    overtaken: Acceptors,
-    overtaken_since: Since,
+    /// Acceptors have promised another of its number a round above the one it coordinates in: since when, and
+    /// who.
+    overtaken: Option<(Since, Acceptors)>,
     /// Another one of its number has said that it lives: since when without a long silence, and when last.
     twin_heard: Option<(Since, Since)>,
     /// How often in a row it has asked for a round, and another one's came before a majority had promised it:
@@ -168,8 +168,7 @@ impl Coordinator {
             led: 0,
             taken: 0,
             last_taken: now,
-            overtaken: Acceptors::default(),
-            overtaken_since: now,
+            overtaken: None,
             twin_heard: None,
             hindered: 0,
             asked_anew: 0,
@@ -258,7 +257,7 @@ impl Coordinator {
             return Turn::NoRoundLeft;
         };
         self.highest_round = round;
-        self.overtaken = Acceptors::default();
+        self.overtaken = None;
         let drawn = if mutant("draws-the-same") {
             1
         } else {
@@ -529,12 +528,9 @@ impl Coordinator {
         self.highest_round = self.highest_round.max(header.term);
         if header.term > mine && promised_owner == self.options.me && self.coordinates() {
             // One acceptor alone may still have had what an earlier life of this coordinator had asked.
-            if self.overtaken == Acceptors::default() {
-                self.overtaken_since = now;
-            }
-            self.overtaken.insert(header.sender);
-            let deployment = &self.options.deployment;
-            if self.overtaken.leave_no_majority(deployment) {
+            let (_, by) = self.overtaken.get_or_insert((now, Acceptors::default()));
+            by.insert(header.sender);
+            if by.leave_no_majority(&self.options.deployment) {
                 return self.taken(now, orders);
             }
         }
@@ -603,8 +599,10 @@ impl Coordinator {
     pub fn tick(&mut self, now: Since, registers: &PaxosRegisters, orders: &mut Orders) -> Turn {
         let patience = self.patience();
         let is_on = self.coordinates();
-        let is_overtaken = is_on && self.overtaken != Acceptors::default();
-        if is_overtaken && now.saturating_sub(self.overtaken_since) >= self.options.silence {
+        let silence = self.options.silence;
+        let is_overtaken =
+            (self.overtaken).is_some_and(|(since, _)| now.saturating_sub(since) >= silence);
+        if is_on && is_overtaken {
             // Without that acceptor there may be no majority, when another one is gone.
             return self.ask(now, orders);
         }
