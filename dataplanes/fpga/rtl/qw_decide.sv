@@ -188,16 +188,7 @@ module qw_decide
       end else if (asking3 == ASKING_MORE) begin
         decision3.sends = 1'b1;
         decision3.sending.peers = the_leader;
-        decision3.sending.header = '0;
-        decision3.sending.header.magic = MAGIC;
-        decision3.sending.header.version = VERSION;
-        decision3.sending.header.kind = KIND_RETRANSMIT;
-        decision3.sending.header.sender = registers3.me;
-        decision3.sending.header.group = registers3.group;
-        decision3.sending.header.term = registers3.term;
-        decision3.sending.header.index = outcome3.index + 1'b1;
-        decision3.sending.header.commit_index = registers3.commit_index;
-        decision3.sending.header.sequence_ = registers3.round;
+        decision3.sending.header = say(registers3, KIND_RETRANSMIT, outcome3.index + 1'b1, registers3.round);
       end else if (asking3 == ASKING_NOT) decision3.sends = 1'b0;
       else if ((outcome3.actions & ACTION_REPLY) != 0) begin
         decision3.sends = 1'b1;

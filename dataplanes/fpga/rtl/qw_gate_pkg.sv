@@ -151,6 +151,23 @@ package qw_gate_pkg;
     logic [63:0] term, commit_index;
   } again_t;
 
+  // What every packet between replicas begins with.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic qw_pkg::header_t say(input qw_pkg::registers_t of, input logic [7:0] kind,
+                                  input logic [63:0] index, input logic [63:0] number);
+    say = '0;
+    say.magic = qw_pkg::MAGIC;
+    say.version = qw_pkg::VERSION;
+    say.kind = kind;
+    say.sender = of.me;
+    say.group = of.group;
+    say.term = of.term;
+    say.index = index;
+    say.commit_index = of.commit_index;
+    say.sequence_ = number;
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+
   // A number as it is in the host's memory.
   function automatic logic [63:0] in_memory(input logic [63:0] number);
     for (int at = 0; at < 8; at++) in_memory[8*at+:8] = number[56-8*at+:8];

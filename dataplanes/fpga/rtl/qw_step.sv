@@ -176,23 +176,6 @@ module qw_step
   outcome_t   out;
   logic       moves_match;
 
-  // What every packet between replicas begins with.
-  // verilator lint_off UNUSEDSIGNAL
-  function automatic header_t say(input registers_t of, input logic [7:0] kind,
-                                  input logic [63:0] index, input logic [63:0] number);
-    say = '0;
-    say.magic = MAGIC;
-    say.version = VERSION;
-    say.kind = kind;
-    say.sender = of.me;
-    say.group = of.group;
-    say.term = of.term;
-    say.index = index;
-    say.commit_index = of.commit_index;
-    say.sequence_ = number;
-  endfunction
-  // verilator lint_on UNUSEDSIGNAL
-
   logic ring_full, window_full, for_hosts_only;
   logic [15:0] assigned_bytes;
   logic [63:0] next_index;

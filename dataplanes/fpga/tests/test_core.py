@@ -29,6 +29,11 @@ WANTED = {
 }
 
 
+def place_of(group, index):
+    """Where in the ring on the chip an entry is."""
+    return (index + group * PLACES // GROUPS) % PLACES
+
+
 class Model:
     """What the kernel's plane does, in its words (dataplanes/xdp/bpf/act.h), around the C of the step."""
 
@@ -40,7 +45,7 @@ class Model:
     def repeat(self, group, first, last, of_entry, written=None):
         """What is done for entries from the ring on the chip, up to the first that is not there, or is being written."""
         for index in range(first, last + 1):
-            kept = self.bench.kept.get((index + group * PLACES // GROUPS) % PLACES)
+            kept = self.bench.kept.get(place_of(group, index))
             if index == written or not kept or kept[:3] != (group, index, self.states[group]["term"]):
                 return index
             of_entry(index, SLOT_HEAD.unpack(kept[3][:SLOT_HEAD.size]), kept[3][SLOT_HEAD.size:])
@@ -126,10 +131,7 @@ class Model:
             self.send(group, out["header"], payload[ORIGIN:] if kind == "forward" else payload, others)
             return "multicast" if multicast[0] and state["replicas"] > 2 else "fan-out"
         if asking == 2:
-            self.send(group, {
-                **HEADER.zeros(), "magic": 0x5157, "version": 1, "kind": KIND["retransmit"], "sender": state["me"], "group": state["group"],
-                "term": state["term"], "index": out["index"] + 1, "commit_index": state["commit_index"], "sequence": state["round"],
-            }, b"", leader)
+            self.send(group, {**self.says(group, "retransmit", out["index"] + 1), "sequence": state["round"]}, b"", leader)
             return "asks for more"
         if asking == 1:
             return "does not ask"
@@ -160,8 +162,7 @@ class Model:
         head = SLOT_HEAD.pack(out["index"], previous, header["session"], header["sequence"], header["payload_crc32c"], len(payload), flags,
                               kind != "append", client[:16], client[16:18], client[18:], 0, here)
         self.slots[group, out["index"]] = head + payload
-        place = (out["index"] + group * PLACES // GROUPS) % PLACES
-        self.bench.kept[place] = group, out["index"], out["header"]["term"], head + payload
+        self.bench.kept[place_of(group, out["index"])] = group, out["index"], out["header"]["term"], head + payload
 
 
 class Core(Bench):
@@ -221,18 +222,12 @@ class Core(Bench):
 
     async def settled(self, model):
         """Waits until all that was decided is done."""
-        for _ in range(200):
+        for _ in range(300):
             await ClockCycles(self.dut.clk, 40)
-            if len(self.frames) >= len(model.sent) and len(self.slots) >= len(model.slots) and len(self.left) >= len(model.left):
+            taken = [(self.frames, model.sent), (self.host, model.host), (self.slots, model.slots), (self.left, model.left)]
+            if all(len(done) >= len(decided) for done, decided in taken):
                 break
         await ClockCycles(self.dut.clk, 300)
-
-    async def drained(self, model):
-        for _ in range(60):
-            await ClockCycles(self.dut.clk, 200)
-            if len(self.frames) >= len(model.sent) and len(self.host) >= len(model.host) and len(self.slots) >= len(model.slots):
-                break
-        await ClockCycles(self.dut.clk, 200)
 
 
 async def order(dut, op, group, header=None, number=0, state=None):
@@ -377,7 +372,7 @@ async def frames_do_what_they_do_in_the_kernel(dut):
         ordering = cocotb.start_soon(order_all_the_time(bench, GROUPS - 1, reached))
         for frame in frames:
             before = copy.copy(model)
-            before.sent, before.slots, before.left = list(model.sent), dict(model.slots), list(model.left)
+            before.sent, before.host, before.slots, before.left = (copy.copy(each) for each in (model.sent, model.host, model.slots, model.left))
             said = model.take(frame)
             reached[said] += 1
             if said in ("resend", "answer"):
@@ -388,7 +383,7 @@ async def frames_do_what_they_do_in_the_kernel(dut):
                 await bench.settled(model)
             while len(model.sent) - len(bench.frames) > 16 or len(model.host) - len(bench.host) > 4:
                 await RisingEdge(dut.clk)
-        await bench.drained(model)
+        await bench.settled(model)
         bench.is_calm = True
         await ordering
         assert bench.host == model.host
