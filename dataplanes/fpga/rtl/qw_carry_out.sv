@@ -158,9 +158,6 @@ module qw_carry_out
     is_last = needs_beat ? record_last : beat == 5'd1;
     to_log = emit.stores && beat != 0;
     to_seal = emit.sends && (emit.with_payload || beat < 5'd2);
-    goes = has_beat && (!to_log || log_ready_i && !head_valid) && (!to_seal || packet_ready_i);
-    takes_record = goes && needs_beat;
-    emit_ends = goes && is_last;
     client = {client_begin, beat == 0 ? 64'd0 : data[BEAT_BITS-1-:64]};
 
     packet_data_o = emit.with_payload ? data : '0;
@@ -171,7 +168,6 @@ module qw_carry_out
     sending_o = emit.sending;
 
     log_wants_o = head_valid || has_beat && to_log;
-    log_valid_o = head_valid || has_beat && to_log && (!to_seal || packet_ready_i);
     log_group_o = head_valid ? head_group : emit.sending.group;
     log_index_o = head_valid ? head_index : emit.index;
     log_term_o = head_term;
@@ -180,6 +176,13 @@ module qw_carry_out
     if (!head_valid && beat == 5'd1) log_data_o[BEAT_BITS-1-:64] = emit.slot[63:0];
     next_head = emit.slot[575-:BEAT_BITS];
     if (emit.client_in_payload && beat == 5'd1) next_head[BEAT_BITS-1-8*CLIENT_AT-:144] = client;
+  end
+  // Of an entry that is sent as well, log and packet take each beat together.
+  always_comb begin
+    goes = has_beat && (!to_log || log_ready_i && !head_valid) && (!to_seal || packet_ready_i);
+    takes_record = goes && needs_beat;
+    emit_ends = goes && is_last;
+    log_valid_o = head_valid || has_beat && to_log && (!to_seal || packet_ready_i);
   end
   always_ff @(posedge clk) begin
     if (log_ready_i) head_valid <= 1'b0;
