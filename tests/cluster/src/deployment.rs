@@ -17,6 +17,7 @@ use crate::binary::binary;
 use crate::disk::Scratch;
 use crate::network::{Machine, NAME_PREFIX, Network};
 use crate::process::{Process, let_planes_through};
+use crate::waiting::wait_within;
 
 /// Whatever is waited for comes within this time.
 pub const DEADLINE: Duration = Duration::from_mins(1);
@@ -24,7 +25,7 @@ pub const DEADLINE: Duration = Duration::from_mins(1);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Coordinators of a deployment.
 pub const COORDINATORS: usize = 2;
-/// Acceptors of a deployment.
+/// Acceptors of a deployment, where a test says nothing else.
 pub const ACCEPTORS: usize = 3;
 
 /// Where everybody listens who has a machine of its own.
@@ -42,10 +43,13 @@ pub struct Deployment<'n> {
     binary: PathBuf,
     scratch: Scratch,
     switches: BTreeMap<(&'static str, usize), Process>,
+    acceptors: usize,
     /// Machines: coordinators first, then acceptors, then learners.
     network: Option<&'n Network>,
     /// What all switches are told besides.
     options: Vec<String>,
+    /// And what one of them is told.
+    own_options: BTreeMap<(&'static str, usize), Vec<String>>,
 }
 
 /// The machine of the one with this number among all.
@@ -61,11 +65,16 @@ fn machine_of((role, number): (&'static str, usize)) -> Machine {
 impl Deployment<'static> {
     /// Makes its files, for loopback.
     pub fn new(name: &str, learners: usize) -> Result<Self> {
-        let all = COORDINATORS + ACCEPTORS + learners;
+        Self::of_acceptors(name, ACCEPTORS, learners)
+    }
+
+    /// The same with so many acceptors.
+    pub fn of_acceptors(name: &str, acceptors: usize, learners: usize) -> Result<Self> {
+        let all = COORDINATORS + acceptors + learners;
         let sockets: Vec<_> = (0..all).map(|_| UdpSocket::bind("127.0.0.1:0")).collect();
         let address = |it: std::io::Result<UdpSocket>| anyhow::Ok(it?.local_addr()?.to_string());
         let all: Vec<_> = sockets.into_iter().map(address).collect::<Result<_>>()?;
-        Self::at(name, &all, None, &[])
+        Self::at(name, &all, acceptors, None, &[])
     }
 }
 
@@ -76,7 +85,7 @@ impl<'n> Deployment<'n> {
         let all: Vec<String> = all
             .map(|it| format!("{}:{PORT}", network.address(it)))
             .collect();
-        let made = Self::at(name, &all, Some(network), options)?;
+        let made = Self::at(name, &all, ACCEPTORS, Some(network), options)?;
         let_planes_through(network, &network.ports(), &made.binary, made.scratch.path())?;
         Ok(made)
     }
@@ -84,6 +93,7 @@ impl<'n> Deployment<'n> {
     fn at(
         name: &str,
         all: &[String],
+        acceptors: usize,
         network: Option<&'n Network>,
         options: &[&str],
     ) -> Result<Self> {
@@ -92,8 +102,10 @@ impl<'n> Deployment<'n> {
             binary: binary()?,
             scratch,
             switches: BTreeMap::new(),
+            acceptors,
             network,
             options: options.iter().map(|it| (*it).to_owned()).collect(),
+            own_options: BTreeMap::new(),
         };
         let (secret, keys) = (deployment.path("secret"), deployment.path("keys"));
         deployment.must_succeed(&["keys", "new", "--file", &secret])?;
@@ -110,8 +122,8 @@ impl<'n> Deployment<'n> {
         let text = format!(
             "name = \"test\"\nkey-file = \"keys\"\nwindow = 4096\nsilence-ms = 200\ncoordinators = {:?}\nacceptors = {:?}\nlearners = {:?}\n",
             &all[..COORDINATORS],
-            &all[COORDINATORS..COORDINATORS + ACCEPTORS],
-            &all[COORDINATORS + ACCEPTORS..]
+            &all[COORDINATORS..COORDINATORS + acceptors],
+            &all[COORDINATORS + acceptors..]
         );
         fs::write(deployment.path("deployment.toml"), text)?;
         Ok(deployment)
@@ -128,6 +140,14 @@ impl<'n> Deployment<'n> {
     pub fn told(mut self, options: &[&str]) -> Self {
         self.options
             .extend(options.iter().map(|it| (*it).to_owned()));
+        self
+    }
+
+    /// This switch gets these options, too, from now on.
+    #[must_use]
+    pub fn told_one(mut self, switch: (&'static str, usize), options: &[&str]) -> Self {
+        let own = self.own_options.entry(switch).or_default();
+        own.extend(options.iter().map(|it| (*it).to_owned()));
         self
     }
 
@@ -186,6 +206,23 @@ impl<'n> Deployment<'n> {
         Ok(serde_json::from_str(&body)?)
     }
 
+    /// Waits until a switch says so of itself.
+    pub fn wait_until(
+        &self,
+        switch: (&'static str, usize),
+        what: &str,
+        is_so: impl Fn(&SwitchReport) -> bool,
+    ) -> Result<SwitchReport> {
+        let mut last = None;
+        wait_within(what, DEADLINE, || {
+            // Its port may not be open yet.
+            last = self.report(switch).ok().filter(&is_so);
+            Ok(last.is_some())
+        })
+        .with_context(|| format!("{switch:?}: {:?}", self.report(switch)))?;
+        Ok(last.expect("it was so"))
+    }
+
     /// Runs `quorumwire` with these arguments: its exit code, and what it complains of.
     pub fn run(&self, arguments: &[&str]) -> Result<(Option<i32>, String)> {
         let (code, _, said) = self.output(arguments)?;
@@ -222,14 +259,16 @@ impl<'n> Deployment<'n> {
         Ok(())
     }
 
-    fn arguments(&self, (role, number): (&'static str, usize)) -> Vec<String> {
+    fn arguments(&self, switch: (&'static str, usize)) -> Vec<String> {
+        let (role, number) = switch;
         let mut arguments: Vec<String> = ["switch", "--role", role, "--deployment"]
             .map(str::to_owned)
             .into();
         arguments.push(self.path("deployment.toml"));
         arguments.extend(["--number".to_owned(), number.to_string()]);
         arguments.extend(["--dir".to_owned(), self.path(&format!("{role}-{number}"))]);
-        arguments.extend(self.options.iter().cloned());
+        let own = self.own_options.get(&switch).into_iter().flatten();
+        arguments.extend(self.options.iter().chain(own).cloned());
         arguments
     }
 
@@ -259,7 +298,7 @@ impl<'n> Deployment<'n> {
 
     /// Makes the acceptors' folders, and starts all.
     pub fn start_all(&mut self) -> Result<()> {
-        for number in 0..ACCEPTORS {
+        for number in 0..self.acceptors {
             let switch = ("acceptor", number);
             let mut arguments = self.arguments(switch);
             arguments.extend(["--make-folder".to_owned(), "first".to_owned()]);
@@ -298,7 +337,7 @@ impl<'n> Deployment<'n> {
             deadline: DEADLINE,
             ..MemberOptions::new(deployment, learner, dir)
         };
-        let place = COORDINATORS + ACCEPTORS + usize::from(learner);
+        let place = COORDINATORS + self.acceptors + usize::from(learner);
         Ok(match self.network {
             Some(network) => network.run_in(machine(place), || Member::open(&options))??,
             None => Member::open(&options)?,

@@ -12,7 +12,8 @@ use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::deployment::{ACCEPTORS, DEADLINE, Deployment};
 use quorumwire_cluster_tests::network::Network;
 use quorumwire_cluster_tests::waiting::wait_within;
-use quorumwire_paxos_process::{Instance, Member, MemberError};
+use quorumwire_paxos_process::{Instance, Member, MemberError, SwitchReport};
+use rustix::process::Signal;
 use serde_json::json;
 
 /// A learner checkpoints each time that it has had so many values.
@@ -139,6 +140,112 @@ enum Remembers {
 
 fn no_value_is_lost(mut deployment: Deployment<'_>, remembers: Remembers) -> Result<()> {
     deployment.start_all()?;
+    under_load(&mut deployment, |deployment, both_go_on| {
+        both_go_on()?;
+        let each = [
+            ("coordinator", 0),
+            ("acceptor", 0),
+            ("acceptor", 1),
+            ("coordinator", 1),
+            ("acceptor", 2),
+        ];
+        for switch in each {
+            deployment.kill(switch)?;
+            both_go_on().with_context(|| format!("{switch:?} is dead"))?;
+            deployment.start(switch)?;
+            if switch.0 == "acceptor" && remembers == Remembers::Nothing {
+                wait_within("an acceptor that is let in", DEADLINE, || {
+                    Ok(deployment.log(switch)?.contains("was let in"))
+                })?;
+                // Learners have all that it does not count for.
+                both_go_on()?;
+            }
+            both_go_on().with_context(|| format!("{switch:?} is back"))?;
+        }
+        if remembers == Remembers::Nothing {
+            return Ok(());
+        }
+        for number in 0..ACCEPTORS {
+            deployment.kill(("acceptor", number))?;
+        }
+        for number in 0..ACCEPTORS {
+            deployment.start(("acceptor", number))?;
+        }
+        both_go_on().context("all acceptors are back")
+    })
+}
+
+/// The first coordinator is a program in the kernel, its backup a process: values go by the one, by the other
+/// while that is gone, and by the first again, because an operator says so, or because the backup dies.
+#[test]
+fn no_value_is_lost_between_a_device_and_its_backup_in_software() -> Result<()> {
+    let network = Network::new(7)?;
+    let options = ["--listen-http", "127.0.0.1:0", "--durability", "memory"];
+    let (device, software) = (("coordinator", 0), ("coordinator", 1));
+    let mut deployment = Deployment::across(&network, "device", &options)?.patient()?;
+    for number in 0..ACCEPTORS {
+        deployment = deployment.told_one(("acceptor", number), &["--plane", "xdp"]);
+    }
+    deployment = deployment.told_one(device, &["--plane", "xdp"]);
+    deployment = deployment.told_one(software, &["--plane", "socket"]);
+    deployment.start_all()?;
+    under_load(&mut deployment, |deployment, both_go_on| {
+        must_lead(deployment, device)?;
+        both_go_on()?;
+        for by_operator in [true, false] {
+            deployment.kill(device)?;
+            must_lead(deployment, software)?;
+            both_go_on().context("the device is dead")?;
+            deployment.start(device)?;
+            must_follow(deployment, device, software)?;
+            if by_operator {
+                deployment.signal(device, Signal::USR1)?;
+            } else {
+                deployment.kill(software)?;
+            }
+            must_lead(deployment, device)?;
+            both_go_on().context("the device leads again")?;
+            if !by_operator {
+                deployment.start(software)?;
+            }
+            must_follow(deployment, software, device)?;
+        }
+        both_go_on()
+    })
+}
+
+/// Waits until it coordinates, as a program in the kernel if it is the first one, and has given values their
+/// instances.
+fn must_lead(deployment: &Deployment<'_>, switch: (&'static str, usize)) -> Result<()> {
+    let (plane, state, counts) = match switch.1 {
+        0 => ("xdp", "engaged", "plane_instances_assigned"),
+        _ => ("socket", "process", "switch_values_assigned"),
+    };
+    let leads = |it: &SwitchReport| {
+        let is_such = it.plane.name == plane && it.plane.state == state;
+        it.coordinates && is_such && it.counters.get(counts) > Some(&0)
+    };
+    deployment.wait_until(switch, "one that coordinates", leads)?;
+    Ok(())
+}
+
+fn must_follow(
+    deployment: &Deployment<'_>,
+    switch: (&'static str, usize),
+    leader: (&'static str, usize),
+) -> Result<()> {
+    deployment.wait_until(switch, "a backup that knows who leads", |it| {
+        it.state == "backup" && it.coordinator.map(usize::from) == Some(leader.1)
+    })?;
+    Ok(())
+}
+
+/// Two members submit and learn while `strike` does something to the deployment; it is given what waits until
+/// both have had more decided. Both learn the same, each value once, and whatever they were told is decided.
+fn under_load<'n>(
+    deployment: &mut Deployment<'n>,
+    strike: impl FnOnce(&mut Deployment<'n>, &dyn Fn() -> Result<()>) -> Result<()>,
+) -> Result<()> {
     let members = [deployment.member(0)?, deployment.member(1)?];
     let counts = [const { AtomicU64::new(0) }; 2];
     let (stop, stop_learning) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -162,40 +269,7 @@ fn no_value_is_lost(mut deployment: Deployment<'_>, remembers: Remembers) -> Res
                 }))
             })
         };
-        let strike = |deployment: &mut Deployment<'_>| -> Result<()> {
-            both_go_on()?;
-            let each = [
-                ("coordinator", 0),
-                ("acceptor", 0),
-                ("acceptor", 1),
-                ("coordinator", 1),
-                ("acceptor", 2),
-            ];
-            for switch in each {
-                deployment.kill(switch)?;
-                both_go_on().with_context(|| format!("{switch:?} is dead"))?;
-                deployment.start(switch)?;
-                if switch.0 == "acceptor" && remembers == Remembers::Nothing {
-                    wait_within("an acceptor that is let in", DEADLINE, || {
-                        Ok(deployment.log(switch)?.contains("was let in"))
-                    })?;
-                    // Learners have all that it does not count for.
-                    both_go_on()?;
-                }
-                both_go_on().with_context(|| format!("{switch:?} is back"))?;
-            }
-            if remembers == Remembers::Nothing {
-                return Ok(());
-            }
-            for number in 0..ACCEPTORS {
-                deployment.kill(("acceptor", number))?;
-            }
-            for number in 0..ACCEPTORS {
-                deployment.start(("acceptor", number))?;
-            }
-            both_go_on().context("all acceptors are back")
-        };
-        let struck = strike(&mut deployment);
+        let struck = strike(deployment, &both_go_on);
         stop.store(true, Ordering::Relaxed);
         let said: Vec<_> = submitting
             .into_iter()

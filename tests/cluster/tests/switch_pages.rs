@@ -23,23 +23,6 @@ const ROUNDS_MAX: usize = 100;
 /// A client without a whole request is cut after 5 s.
 const CUT_WITHIN: Duration = Duration::from_secs(30);
 
-/// Waits until a switch says so of itself.
-fn wait_until(
-    deployment: &Deployment<'_>,
-    switch: (&'static str, usize),
-    what: &str,
-    is_so: impl Fn(&SwitchReport) -> bool,
-) -> Result<SwitchReport> {
-    let mut last = None;
-    wait_within(what, DEADLINE, || {
-        // Its port may not be open yet.
-        last = deployment.report(switch).ok().filter(&is_so);
-        Ok(last.is_some())
-    })
-    .with_context(|| format!("{switch:?}: {:?}", deployment.report(switch)))?;
-    Ok(last.expect("it was so"))
-}
-
 fn all() -> impl Iterator<Item = (&'static str, usize)> {
     let coordinators = (0..COORDINATORS).map(|number| ("coordinator", number));
     coordinators.chain((0..ACCEPTORS).map(|number| ("acceptor", number)))
@@ -108,19 +91,19 @@ fn pages_say_who_coordinates_and_counters_rise() -> Result<()> {
     let mut deployment = Deployment::new("switch-pages", 1)?.told(&PAGE).patient()?;
     deployment.start_all()?;
     for switch in all() {
-        wait_until(&deployment, switch, "a page that is ready", |it| it.ready)?;
+        deployment.wait_until(switch, "a page that is ready", |it| it.ready)?;
     }
-    wait_until(&deployment, FIRST, "the first that coordinates", |it| {
+    deployment.wait_until(FIRST, "the first that coordinates", |it| {
         it.coordinates && it.coordinator == Some(0)
     })?;
-    wait_until(&deployment, BACKUP, "a backup that knows it", |it| {
+    deployment.wait_until(BACKUP, "a backup that knows it", |it| {
         !it.coordinates && it.coordinator == Some(0)
     })?;
     let member = deployment.member(0)?;
     decide(&member, 20)?;
     let counted = |report: &SwitchReport, name: &str| report.counters[name];
     let values = |it: &SwitchReport| counted(it, "switch_values_assigned") >= 20;
-    let one = wait_until(&deployment, FIRST, "values that are counted", values)?;
+    let one = deployment.wait_until(FIRST, "values that are counted", values)?;
     let window = one.window.expect("it coordinates");
     ensure!(window.next_instance > 20, "{window:?}");
     let votes = |it: &SwitchReport| {
@@ -128,26 +111,23 @@ fn pages_say_who_coordinates_and_counters_rise() -> Result<()> {
             && counted(it, "switch_syncs") > 0
             && counted(it, "switch_sync_microseconds") > 0
     };
-    let acceptor = wait_until(&deployment, ("acceptor", 1), "votes", votes)?;
+    let acceptor = deployment.wait_until(("acceptor", 1), "votes", votes)?;
     ensure!(
         acceptor.durability.as_deref() == Some("sync"),
         "{acceptor:?}"
     );
     for number in 0..ACCEPTORS {
         let switch = ("acceptor", number);
-        wait_until(
-            &deployment,
-            switch,
-            "an acceptor that knows who coordinates",
-            |it| it.coordinator == Some(0),
-        )?;
+        deployment.wait_until(switch, "an acceptor that knows who coordinates", |it| {
+            it.coordinator == Some(0)
+        })?;
     }
     every_metric_is_explained(&deployment)?;
     commands_know_a_switch(&deployment)?;
 
     deployment.kill(FIRST)?;
     let takes_over = |it: &SwitchReport| it.coordinates && it.coordinator == Some(1);
-    let second = wait_until(&deployment, BACKUP, "a backup that takes over", takes_over)?;
+    let second = deployment.wait_until(BACKUP, "a backup that takes over", takes_over)?;
     ensure!(second.round > one.round, "{second:?}");
     ensure!(
         counted(&second, "switch_take_overs") > 0 && counted(&second, "switch_rounds_asked") > 0
@@ -158,13 +138,13 @@ fn pages_say_who_coordinates_and_counters_rise() -> Result<()> {
         "{page}"
     );
     decide(&member, 20)?;
-    wait_until(&deployment, ("acceptor", 0), "who coordinates now", |it| {
+    deployment.wait_until(("acceptor", 0), "who coordinates now", |it| {
         it.coordinator == Some(1)
     })?;
 
     // The one that was killed comes back as a backup.
     deployment.start(FIRST)?;
-    wait_until(&deployment, FIRST, "a backup that knows it", |it| {
+    deployment.wait_until(FIRST, "a backup that knows it", |it| {
         it.state == "backup" && it.coordinator == Some(1)
     })?;
     Ok(())
@@ -174,9 +154,7 @@ fn wait_until_it_coordinates(
     deployment: &Deployment<'_>,
     switch: (&'static str, usize),
 ) -> Result<()> {
-    wait_until(deployment, switch, "one that coordinates", |it| {
-        it.coordinates
-    })?;
+    deployment.wait_until(switch, "one that coordinates", |it| it.coordinates)?;
     Ok(())
 }
 
@@ -236,7 +214,7 @@ fn an_operator_has_a_coordinator_take_over_and_leave_it_to_others() -> Result<()
     decide(&member, 20)?;
     deployment.signal(BACKUP, Signal::USR1)?;
     wait_until_it_coordinates(&deployment, BACKUP)?;
-    wait_until(&deployment, FIRST, "a backup that knows it", |it| {
+    deployment.wait_until(FIRST, "a backup that knows it", |it| {
         it.state == "backup" && it.coordinator == Some(1)
     })?;
     decide(&member, 20)?;
@@ -259,7 +237,7 @@ fn pages_are_only_read_and_slow_clients_are_cut() -> Result<()> {
     let mut deployment = Deployment::new("slow-pages", 1)?.told(&PAGE).patient()?;
     deployment.start_all()?;
     for switch in all() {
-        wait_until(&deployment, switch, "a page that is ready", |it| it.ready)?;
+        deployment.wait_until(switch, "a page that is ready", |it| it.ready)?;
     }
     let address = deployment.page_address(FIRST)?;
     let connect = |_| TcpStream::connect(address);
@@ -328,7 +306,7 @@ fn pages_of_switches_in_the_kernel_have_its_counters() -> Result<()> {
     let mut deployment = Deployment::across(&network, "kernel-pages", &options)?.patient()?;
     deployment.start_all()?;
     for switch in all() {
-        wait_until(&deployment, switch, "a page that is ready", |it| it.ready)?;
+        deployment.wait_until(switch, "a page that is ready", |it| it.ready)?;
     }
     let member = deployment.member(0)?;
     let counts = |it: &SwitchReport, name: &str| it.counters.get(name).copied().unwrap_or(0);
@@ -344,7 +322,7 @@ fn pages_of_switches_in_the_kernel_have_its_counters() -> Result<()> {
             }
             let before = counts(&report, name);
             decide(&member, 20)?;
-            report = wait_until(&deployment, switch, "values that are counted", |it| {
+            report = deployment.wait_until(switch, "values that are counted", |it| {
                 counts(it, name) > before
             })?;
         }
