@@ -11,7 +11,7 @@ use quorumwire_cluster_tests::c_programs::{
     self, client_file, install, lines, member_file, repository, start, succeed,
 };
 use quorumwire_cluster_tests::cluster::run_started;
-use quorumwire_cluster_tests::deployment::Deployment;
+use quorumwire_cluster_tests::deployment::{ACCEPTORS, COORDINATORS, Deployment};
 use quorumwire_cluster_tests::disk::Scratch;
 use quorumwire_cluster_tests::leveldb::free_address;
 use quorumwire_cluster_tests::network::NAME_PREFIX;
@@ -19,6 +19,7 @@ use quorumwire_cluster_tests::value_programs::{
     DEADLINE, judge, kill_replicas, kill_switches, with_learners,
 };
 use quorumwire_cluster_tests::waiting::wait_within;
+use quorumwire_paxos_process::SwitchReport;
 
 const VALUES: usize = 2000;
 /// SIGPIPE, in the masks that the kernel shows.
@@ -148,6 +149,69 @@ fn the_same_programs_submit_and_learn_while_switches_are_killed() -> Result<()> 
     let both = [lines(&said[0])?, lines(&said[1])?];
     ensure!(both[0] == both[1], "the learners differ");
     judge(&lines(&results)?, VALUES, &both[0])
+}
+
+#[test]
+fn a_program_in_c_is_told_what_is_known_of_an_instance_of_a_deployment() -> Result<()> {
+    let page = ["--listen-http", "127.0.0.1:0"];
+    let mut deployment = Deployment::new("c-recovered", 2)?.told(&page);
+    let prefix = PathBuf::from(deployment.path("prefix"));
+    install(&prefix)?;
+    let source = "tests/cluster/tests/c_library/recovered.c";
+    let program = compile(&prefix, &["cc", "-std=c99"], source, "recovered")?;
+    deployment.start_all()?;
+    let first = deployment.member(0)?;
+    let submitted = (0..5).map(|it| first.submit(format!("value {it}").as_bytes()));
+    let instances = submitted.collect::<Result<Vec<_>, _>>()?;
+    let ask = |deployment: &Deployment<'_>, dir: &str, instances: &[u64]| -> Result<Vec<String>> {
+        let mut program = Command::new(&program);
+        program.arg(member_file(deployment, 1, dir, "")?);
+        let said = succeed(program.args(instances.iter().map(u64::to_string)))?;
+        Ok(said.lines().map(str::to_owned).collect())
+    };
+    // Without coordinators the other learner hears of nothing that it does not ask for.
+    for number in 0..COORDINATORS {
+        deployment.kill(("coordinator", number))?;
+    }
+    let (third, last) = (instances[2], instances[4]);
+    let asked = [third, third, last + 1, last + 100_000];
+    let said = ask(&deployment, "learner-1", &asked)?;
+    let expected = [
+        format!("decided {third} value 2"),
+        format!("error -1 instance {third} was delivered before"),
+        format!("no-op {} ", last + 1),
+        format!("not-decided {} ", last + 1),
+    ];
+    ensure!(said == expected, "{said:?}");
+
+    for number in 0..COORDINATORS {
+        deployment.start(("coordinator", number))?;
+    }
+    let second = deployment.member(1)?;
+    for member in [&first, &second] {
+        let mut upto = 0;
+        while upto < last {
+            let next = member.next_within(DEADLINE)?;
+            upto = next.context("a value that is decided is delivered")?.0;
+        }
+        member.checkpoint(upto)?;
+    }
+    for number in 0..ACCEPTORS {
+        let is_trimmed = |it: &SwitchReport| {
+            let window = it.window.as_ref();
+            window.is_some_and(|it| it.first_open > last)
+        };
+        deployment.wait_until(("acceptor", number), "values that are trimmed", is_trimmed)?;
+    }
+    drop(second);
+    // The learner has lost its folder.
+    let said = ask(&deployment, "learner-1-anew", &[third, last])?;
+    for line in &said {
+        let upto = line.strip_prefix("trimmed ").context("it is")?;
+        ensure!(upto.trim_end().parse::<u64>()? >= last, "{said:?}");
+    }
+    ensure!(said.len() == 2, "{said:?}");
+    Ok(())
 }
 
 fn scratch(name: &str) -> Result<Scratch> {
