@@ -175,6 +175,27 @@ fn no_value_is_lost(mut deployment: Deployment<'_>, remembers: Remembers) -> Res
     })
 }
 
+/// Of five any three suffice, and a coordinator that takes over asks other three than those that voted.
+#[test]
+fn of_five_acceptors_any_two_may_be_gone() -> Result<()> {
+    let mut deployment = Deployment::of_acceptors("five", 5, 2)?;
+    deployment.start_all()?;
+    under_load(&mut deployment, |deployment, both_go_on| {
+        both_go_on()?;
+        for (leads, gone) in [(0, [0, 1]), (1, [2, 3]), (0, [4, 0])] {
+            let gone = gone.map(|number| ("acceptor", number));
+            gone.iter().try_for_each(|it| deployment.kill(*it))?;
+            both_go_on().with_context(|| format!("{gone:?} are dead"))?;
+            let leader = ("coordinator", leads);
+            deployment.kill(leader)?;
+            both_go_on().with_context(|| format!("{leader:?} and {gone:?} are dead"))?;
+            deployment.start(leader)?;
+            gone.iter().try_for_each(|it| deployment.start(*it))?;
+        }
+        both_go_on().context("all acceptors are back")
+    })
+}
+
 /// The first coordinator is a program in the kernel, its backup a process: values go by the one, by the other
 /// while that is gone, and by the first again, because an operator says so, or because the backup dies.
 #[test]
