@@ -22,6 +22,8 @@ use quorumwire_cluster_tests::waiting::wait_within;
 use quorumwire_paxos_process::SwitchReport;
 
 const VALUES: usize = 2000;
+/// Values for a learner that takes its time for each.
+const SLOW_VALUES: usize = 50;
 /// SIGPIPE, in the masks that the kernel shows.
 const SIGPIPE_BIT: u64 = 1 << 12;
 /// What is submitted last.
@@ -212,6 +214,52 @@ fn a_program_in_c_is_told_what_is_known_of_an_instance_of_a_deployment() -> Resu
     }
     ensure!(said.len() == 2, "{said:?}");
     Ok(())
+}
+
+#[test]
+fn a_learner_of_a_deployment_whose_callback_takes_long_slows_no_other() -> Result<()> {
+    let mut deployment = Deployment::new("c-slow", 3)?;
+    let prefix = PathBuf::from(deployment.path("prefix"));
+    install(&prefix)?;
+    let learner = compile_learner(&prefix)?;
+    let cc = ["cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L"];
+    let source = "tests/cluster/tests/c_library/slow.c";
+    let program = compile(&prefix, &cc, source, "slow")?;
+    deployment.start_all()?;
+    let said = ["fast", "slow"].map(|name| PathBuf::from(deployment.path(name)));
+    let mut learners = Vec::new();
+    for (number, rest_ms) in ["0", "300"].into_iter().enumerate() {
+        let file = member_file(&deployment, number, &format!("learner-{number}"), "")?;
+        let (number_text, count) = (number.to_string(), SLOW_VALUES.to_string());
+        let arguments = [&file[..], &number_text, &count, rest_ms];
+        learners.push(start(&program, &arguments, &said[number])?);
+    }
+    let more = "only_submits = true\ndeadline_ms = 60000\n";
+    let file = member_file(&deployment, 2, "learner-2", more)?;
+    let values: Vec<_> = (0..SLOW_VALUES).map(|it| format!("value-{it}")).collect();
+    succeed(
+        Command::new(&learner)
+            .args([&file[..], "submit"])
+            .args(&values),
+    )?;
+    let mut has_ended = |number: usize| -> Result<()> {
+        wait_within("a learner that has all", DEADLINE, || {
+            let ended = learners[number].0.try_wait()?;
+            let text = || format!("{:?}", lines(&said[number]));
+            ensure!(ended.is_none_or(|it| it.success()), "{}", text());
+            Ok(ended.is_some())
+        })?;
+        let given = lines(&said[number])?;
+        ensure!(given == values, "{given:?}");
+        Ok(())
+    };
+    has_ended(0)?;
+    let given = lines(&said[1])?;
+    ensure!(
+        given.len() < SLOW_VALUES / 2 && values.starts_with(&given),
+        "{given:?}"
+    );
+    has_ended(1)
 }
 
 fn scratch(name: &str) -> Result<Scratch> {
