@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cluster::Cluster;
 use crate::deployment::Deployment;
@@ -69,6 +70,12 @@ impl Program {
     /// What it reads.
     pub fn input(&mut self) -> Result<&mut ChildStdin> {
         self.0.stdin.as_mut().context("it reads")
+    }
+
+    /// Asks it to end (`SIGTERM`).
+    pub fn terminate(&self) -> Result<()> {
+        let pid = Pid::from_raw(i32::try_from(self.0.id())?).context("a child has a process id")?;
+        Ok(kill_process(pid, Signal::TERM)?)
     }
 }
 

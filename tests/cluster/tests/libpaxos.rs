@@ -65,6 +65,32 @@ impl World {
         )
     }
 
+    /// The same under the address sanitizer, the library's C with it. A program that leaves something
+    /// behind when it ends fails.
+    fn compile_checked(&self, name: &str) -> Result<PathBuf> {
+        let prefix = self.path("prefix");
+        let evpaxos = repository().join("client/c/evpaxos");
+        let mut config = Command::new("pkg-config");
+        config.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+        let flags = succeed(config.args(["--static", "--libs", "quorumwire"]))?;
+        // What the library's C calls is seen in the archive only.
+        let archive = prefix.join("lib/libquorumwire.a").display().to_string();
+        let flags = flags.replace("-lquorumwire", &archive);
+        let libevent =
+            succeed(Command::new("pkg-config").args(["--cflags", "--libs", "libevent"]))?;
+        let program = self.path(&format!("{name}-checked"));
+        let mut build = Command::new("cc");
+        build.args(["-std=gnu99", "-g", "-fsanitize=address,undefined"]);
+        build.args(["-fno-sanitize-recover=all", "-D_POSIX_C_SOURCE=200809L"]);
+        build.arg("-I").arg(&evpaxos);
+        build.args(["evpaxos.c", "config.c", "log.c"].map(|it| evpaxos.join(it)));
+        let source = format!("tests/cluster/tests/libpaxos/{name}.c");
+        build.arg(repository().join(source)).arg("-o").arg(&program);
+        build.args(flags.split_whitespace());
+        succeed(build.args(libevent.split_whitespace()))?;
+        Ok(program)
+    }
+
     /// A file with these roles, and some more lines.
     fn configure(&self, roles: &[(&str, u16)], more: &str) -> Result<String> {
         let mut text = b"# as it comes with libpaxos\n\n".to_vec();
@@ -282,6 +308,87 @@ fn acceptors_proposers_and_learners_may_be_processes_of_their_own() -> Result<()
         ensure!(text.matches(effect).count() == 1, "{text}");
     }
     Ok(())
+}
+
+/// Has them all end, which each does by itself and without an error.
+fn must_end(programs: &mut [(Program, PathBuf)]) -> Result<()> {
+    for (program, _) in programs.iter() {
+        program.terminate()?;
+    }
+    for (program, said) in programs {
+        wait_within("a program that ends", DEADLINE, || {
+            Ok(program.0.try_wait()?.is_some())
+        })
+        .with_context(|| format!("{}", said.display()))?;
+        let ended = program.0.wait()?;
+        ensure!(ended.success(), "{ended}: {}", fs::read_to_string(&said)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_learner_begins_behind_a_number_and_each_role_ends_cleanly() -> Result<()> {
+    let world = World::new("role-ends")?;
+    let role = world.compile_checked("role")?;
+    let benchmark = world.compile("benchmark")?;
+    let roles = [("acceptor", FIRST_PORT), ("proposer", FIRST_PROPOSERS_PORT)];
+    let file = world.configure(&roles, "")?;
+    let mut programs = Vec::new();
+    let begin = |world: &World, name: &str, number: usize| -> Result<(Program, PathBuf)> {
+        let said = world.path(&format!("said-{name}-{number}"));
+        let arguments = [name, &number.to_string(), &file];
+        Ok((start(&role, &arguments, &said)?, said))
+    };
+    for name in ["acceptor", "proposer"] {
+        for id in 0..REPLICAS {
+            programs.push(begin(&world, name, id)?);
+        }
+    }
+    let all = begin(&world, "learner", 0)?;
+    let said = world.path("benchmark-said");
+    let mut client = start(&benchmark, &[&file, "0", "50", "300", "1000"], &said)?;
+    wait_within("a benchmark to end", DEADLINE, || {
+        Ok(client.0.try_wait()?.is_some())
+    })?;
+    ensure!(client.0.wait()?.success(), "{:?}", lines(&said)?);
+    let values = |said: &Path| -> Result<Vec<String>> {
+        let all = lines(said)?.into_iter();
+        Ok(all.filter(|it| it.starts_with("value ")).collect())
+    };
+    let wait_for = |said: &Path, count: usize| {
+        wait_within("a learner to have all", DEADLINE, || {
+            Ok(values(said)?.len() >= count)
+        })
+        .with_context(|| fs::read_to_string(said).unwrap_or_default())
+    };
+    wait_for(&all.1, 300)?;
+    let rest = begin(&world, "learner", 200)?;
+    wait_for(&rest.1, 100)?;
+    let (given, rest_given) = (values(&all.1)?, values(&rest.1)?);
+    ensure!(given[0].starts_with("value 1 "), "{given:?}");
+    ensure!(rest_given[0].starts_with("value 201 "), "{rest_given:?}");
+    ensure!(rest_given[..100] == given[200..300], "{rest_given:?}");
+    programs.extend([all, rest]);
+    must_end(&mut programs)
+}
+
+#[test]
+fn replicas_that_are_told_to_end_leave_nothing_behind() -> Result<()> {
+    let world = World::new("replicas-end")?;
+    let counter = world.compile_checked("counter")?;
+    let file = world.configure(&[("replica", FIRST_PORT)], "")?;
+    let mut programs = Vec::new();
+    for id in 0..REPLICAS {
+        let (number, said) = (id.to_string(), world.said(id));
+        let state = world.path(&format!("state-{id}")).display().to_string();
+        let program = start(&counter, &[&number, &file, &state], &said)?;
+        programs.push((program, said));
+    }
+    for id in 0..REPLICAS {
+        world.wait_for_number(id, 400)?;
+    }
+    must_end(&mut programs)?;
+    world.must_agree().map(drop)
 }
 
 /// Files that make no sense, and what is said of them.
