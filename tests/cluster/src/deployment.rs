@@ -162,6 +162,16 @@ impl<'n> Deployment<'n> {
         Ok(self)
     }
 
+    /// Before its switches start: so many instances may be open, a power of two.
+    pub fn with_window(self, instances: u32) -> Result<Self> {
+        let file = self.path("deployment.toml");
+        let text = fs::read_to_string(&file)?;
+        let other = text.replace("window = 4096\n", &format!("window = {instances}\n"));
+        ensure!(text != other, "{text}");
+        fs::write(file, other)?;
+        Ok(self)
+    }
+
     /// Where a switch that runs serves its page, as it has logged.
     pub fn page_address(&self, switch: (&'static str, usize)) -> Result<SocketAddr> {
         let log = self.log(switch)?;
