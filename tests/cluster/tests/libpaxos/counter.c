@@ -163,6 +163,7 @@ int main(int argc, char **argv)
 	event_free(counter.timer);
 	event_free(signal_event);
 	evpaxos_replica_free(counter.replica);
+	counter.replica = NULL; /* so that what it has left is seen as lost */
 	event_base_free(base);
 	return 0;
 }
