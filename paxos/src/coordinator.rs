@@ -81,6 +81,12 @@ pub enum Turn {
     SameNumber,
     /// It has heard of a round so high that there is none above. It does nothing any more.
     NoRoundLeft,
+    /// Somebody announces, without being asked, a new life of an acceptor. It was asked where others know
+    /// that acceptor: only an answer from there is believed.
+    Announced {
+        /// Which acceptor.
+        acceptor: u8,
+    },
 }
 
 /// What a coordinator does at this moment.
@@ -570,6 +576,15 @@ impl Coordinator {
     ) -> Turn {
         let joined = self.lives.joined(theirs);
         if joined != self.lives {
+            // Another one of that acceptor's number, where nobody asks it, could say so, too.
+            if header.previous_term == 0 && !mutant("believes-announcements") {
+                let Phase::InRound(it) = &mut self.phase else {
+                    return Turn::Nothing;
+                };
+                let acceptor = header.sender;
+                it.ask_again(acceptor, orders);
+                return Turn::Announced { acceptor };
+            }
             self.lives = joined;
             return match self.round() {
                 Some(_) => self.ask(now, orders),

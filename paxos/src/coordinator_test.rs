@@ -522,8 +522,23 @@ fn an_acceptor_with_a_new_life_is_let_in_behind_what_the_others_have_voted() {
         commit_index: lives.number(),
         ..DEPLOYMENT.header(Kind::P1b, 2)
     };
+    // Who only announces it may be another one of that number. The acceptor is asked where others know it.
     let mut orders = Orders::new();
-    let turn = coordinator.on_packet(at(1), &announcement, &lives.encode(), &mut orders);
+    for asked in [1, 0] {
+        let turn = coordinator.on_packet(at(1), &announcement, &lives.encode(), &mut orders);
+        assert_eq!(turn, Turn::Announced { acceptor: 2 });
+        let sent = sent(&mut orders);
+        let questions = sent.iter().filter(|(to, it)| {
+            (*to, it.kind, it.term) == (To::Acceptor(2), Kind::P1a as u8, question.term)
+        });
+        assert_eq!((questions.count(), sent.len()), (asked, asked));
+        assert_eq!(coordinator.standing(), CoordinatorStanding::Coordinates);
+    }
+    let answer = Header {
+        previous_term: question.term,
+        ..announcement
+    };
+    let turn = coordinator.on_packet(at(1), &answer, &lives.encode(), &mut orders);
     assert_eq!(turn, Turn::Asks { round: 0x200 });
     assert_eq!(orders[0], Order::SwitchOff);
     let question = sent(&mut orders)[0].1;

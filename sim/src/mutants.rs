@@ -170,6 +170,7 @@ const DELIVER: &[&str] = &[
 
 /// Every rule of the software beside Paxos roles that can be left out. No other test leaves them out.
 const PAXOS: &[&str] = &[
+    "believes-announcements",
     "begins-in-front-of-votes",
     "draws-the-same",
     "lets-in-any-life",

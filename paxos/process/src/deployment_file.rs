@@ -130,7 +130,7 @@ impl DeploymentFile {
         Self::parse(&text, folder).map_err(content)
     }
 
-    fn parse(text: &str, folder: &Path) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let text: Text = toml::from_str(text).map_err(|error| error.to_string())?;
         let silence_ms = text.silence_ms.unwrap_or(SILENCE_MS);
         if !SILENCE_MS_RANGE.contains(&silence_ms) {

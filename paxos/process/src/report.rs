@@ -31,6 +31,8 @@ pub struct SwitchIdentity {
     role: Role,
     number: u8,
     address: Option<SocketAddr>,
+    /// Where it listens, if that is elsewhere.
+    elsewhere: Option<SocketAddr>,
     durability: Durability,
     plane: &'static str,
     /// What its kind of plane counts.
@@ -127,6 +129,9 @@ impl SwitchIdentity {
             role: options.role,
             number: options.number,
             address: options.own_address().ok(),
+            elsewhere: options
+                .listen
+                .filter(|_| !options.is_where_known().unwrap_or(true)),
             durability: options.durability,
             plane: plane.map_or("socket", |kind| kind.name),
             of_plane: counted.map(|it| it.name).collect(),
@@ -202,7 +207,11 @@ fn window(role: Role, status: &SwitchStatus) -> Option<WindowReport> {
     })
 }
 
-fn faults(status: &SwitchStatus, window: Option<&WindowReport>) -> Vec<String> {
+fn faults(
+    identity: &SwitchIdentity,
+    status: &SwitchStatus,
+    window: Option<&WindowReport>,
+) -> Vec<String> {
     let mut faults = Vec::new();
     if let Some(window) = window
         && window.free == 0
@@ -230,12 +239,28 @@ fn faults(status: &SwitchStatus, window: Option<&WindowReport>) -> Vec<String> {
         Some(Standing::Coordinator(CoordinatorStanding::NoRoundLeft)) => {
             Some("there are no higher rounds")
         }
-        Some(Standing::Newcomer) if status.of_software.later_lives > 0 => {
+        Some(Standing::Newcomer | Standing::Votes) if status.of_software.later_lives > 0 => {
             Some("somebody knows of a later life of this acceptor")
         }
         Some(Standing::Coordinator(_) | Standing::Votes | Standing::Newcomer) | None => None,
     };
     faults.extend(of_standing.map(str::to_owned));
+    if let Some((acceptor, from)) = status.unreached {
+        faults.push(format!(
+            "acceptor {acceptor} announces itself from {from}, and does not answer where the deployment's file has it: \
+             two have its number, or nothing reaches it there"
+        ));
+    }
+    if let Some(listens) = identity.elsewhere
+        && identity.role == Role::Acceptor
+        && status.counters.received == 0
+        && status.of_socket.received == 0
+    {
+        let known = identity.address.map_or(String::new(), |it| it.to_string());
+        faults.push(format!(
+            "nothing has come to {listens}, where it listens: the deployment's file has it at {known}"
+        ));
+    }
     if status.counters.reason(PacketReason::TwoValues) > 0 {
         faults.push("two values came in one round: two coordinators have one number".to_owned());
     }
@@ -280,7 +305,7 @@ impl SwitchReport {
             coordinator,
             round: status.round,
             life: status.life,
-            faults: faults(status, window.as_ref()),
+            faults: faults(identity, status, window.as_ref()),
             window,
             plane: SwitchPlaneReport {
                 name: identity.plane.to_owned(),
@@ -292,7 +317,8 @@ impl SwitchReport {
                 trouble: surroundings.trouble.clone(),
             },
             durability: is_acceptor.then(|| identity.durability.as_str().to_owned()),
-            ready: status.is_on || (is_backup && coordinator.is_some()),
+            ready: (status.is_on && status.of_software.later_lives == 0)
+                || (is_backup && coordinator.is_some()),
             longest_sync_us: status.of_software.sync_longest_us,
             silent_ms: millis(silent),
             counters: counts(identity, status),

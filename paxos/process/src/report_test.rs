@@ -15,6 +15,7 @@ fn identity(role: Role) -> SwitchIdentity {
         role,
         number: 1,
         address: "10.0.0.2:7500".parse().ok(),
+        elsewhere: None,
         durability: Durability::Sync,
         plane: "socket",
         of_plane: ["received", "instances_assigned"].into(),
@@ -175,4 +176,35 @@ fn no_counter_is_declared_twice() {
     let mut seen = BTreeSet::new();
     declared_counters(&mut |counter, _| assert!(seen.insert(counter.name), "{}", counter.name));
     assert!(seen.len() > 25);
+}
+
+#[test]
+fn two_acceptors_of_one_number_show_on_the_coordinators_page_and_on_the_ones_that_hears_nothing() {
+    let from = "10.0.0.9:7500".parse().expect("an address");
+    let status = SwitchStatus {
+        unreached: Some((1, from)),
+        ..coordinating()
+    };
+    let said = report(Role::Coordinator, &status);
+    assert!(said.faults[0].contains("acceptor 1 announces itself from 10.0.0.9:7500"));
+
+    let mut elsewhere = identity(Role::Acceptor);
+    elsewhere.elsewhere = Some(from);
+    let mut status = SwitchStatus {
+        standing: Some(Standing::Votes),
+        ..coordinating()
+    };
+    let faults =
+        |status: &SwitchStatus| SwitchReport::new(&elsewhere, status, Instant::now()).faults;
+    let [fault] = &faults(&status)[..] else {
+        panic!("{:?}", faults(&status));
+    };
+    assert!(fault.contains("10.0.0.9:7500") && fault.contains("has it at 10.0.0.2:7500"));
+    status.of_socket.received = 1;
+    assert!(faults(&status).is_empty());
+
+    // Somebody knows of a later life: it does not count, whatever it does.
+    status.of_software.later_lives = 1;
+    let said = report(Role::Acceptor, &status);
+    assert!(!said.ready && said.faults[0].contains("later life"));
 }

@@ -9,6 +9,20 @@ use std::time::Duration;
 
 /// The same complaint comes at most this often.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(1);
+/// Who announces a new life of an acceptor for so long, and does not answer where others know that one, is
+/// another one, or cannot be reached.
+const UNREACHED: Duration = Duration::from_secs(1);
+/// When it was heard before that, it is gone.
+const UNREACHED_GONE: Duration = Duration::from_secs(2);
+
+/// An acceptor that announces a new life, from an address.
+#[derive(Clone, Copy, Debug)]
+struct Announcing {
+    acceptor: u8,
+    from: SocketAddr,
+    since: Since,
+    last: Since,
+}
 
 #[derive(Default)]
 pub(crate) struct Reporter {
@@ -18,6 +32,8 @@ pub(crate) struct Reporter {
     next_of_window: Since,
     next_of_values: Since,
     window_full: u64,
+    announcing: Option<Announcing>,
+    next_of_unreached: Since,
 }
 
 impl Reporter {
@@ -25,6 +41,9 @@ impl Reporter {
     pub(crate) fn happened(&mut self, what: &Happened) {
         self.count(what);
         match what {
+            Happened::Turned(Turn::Announced { acceptor }, Some(from)) => {
+                self.announced(*acceptor, *from);
+            }
             Happened::Turned(turn, by) => turned(*turn, *by),
             Happened::Noted(Noted::LetIn) => tracing::info!("the acceptor was let in"),
             Happened::Noted(Noted::LaterLife { life }) => {
@@ -75,6 +94,7 @@ impl Reporter {
             Happened::Noted(Noted::LetIn) => counters.let_in += 1,
             Happened::Noted(Noted::LaterLife { .. }) => counters.later_lives += 1,
             Happened::Trimmed(_) => counters.trims += 1,
+            Happened::Turned(Turn::Announced { .. }, _) => counters.announcements += 1,
             Happened::Turned(Turn::Nothing | Turn::SameNumber | Turn::NoRoundLeft, _)
             | Happened::Noted(Noted::Nothing)
             | Happened::TwoValues(_)
@@ -128,6 +148,42 @@ impl Reporter {
         }
     }
 
+    /// Of several that do so, the one that was first.
+    fn announced(&mut self, acceptor: u8, from: SocketAddr) {
+        let now = self.now;
+        let new = Announcing {
+            acceptor,
+            from,
+            since: now,
+            last: now,
+        };
+        let going_on = self
+            .announcing
+            .filter(|it| now.saturating_sub(it.last) < UNREACHED_GONE);
+        let mut announcing = going_on.unwrap_or(new);
+        if (announcing.acceptor, announcing.from) == (acceptor, from) {
+            announcing.last = now;
+        }
+        self.announcing = Some(announcing);
+        if let Some((acceptor, from)) = self.unreached()
+            && now >= self.next_of_unreached
+        {
+            self.next_of_unreached = now + COMPLAINT_PAUSE;
+            tracing::error!(
+                acceptor,
+                heard_from = %from,
+                "an acceptor announces a new life and does not answer where the deployment's file has it: two have its number, or nothing reaches it there"
+            );
+        }
+    }
+
+    /// An acceptor that announces itself from there, and does not answer where others know it.
+    pub(crate) fn unreached(&self) -> Option<(u8, SocketAddr)> {
+        let it = self.announcing?;
+        let goes_on = self.now.saturating_sub(it.last) < UNREACHED_GONE;
+        (goes_on && it.last.saturating_sub(it.since) >= UNREACHED).then_some((it.acceptor, it.from))
+    }
+
     fn is_values_due(&mut self) -> bool {
         let is_due = self.now >= self.next_of_values;
         if is_due {
@@ -143,7 +199,7 @@ fn micros(lasted: Duration) -> u64 {
 
 fn turned(turn: Turn, by: Option<SocketAddr>) {
     match turn {
-        Turn::Nothing => {}
+        Turn::Nothing | Turn::Announced { .. } => {}
         Turn::Asks { round } => tracing::info!(round, "the coordinator asks for a round"),
         Turn::Coordinates { round, next } => tracing::info!(round, next, "it coordinates"),
         Turn::StandsBy { round } => {
@@ -156,5 +212,30 @@ fn turned(turn: Turn, by: Option<SocketAddr>) {
             heard_from = by.map(|it| it.to_string()),
             "another coordinator has this number: this one stops until it is told to take over"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever is asked where it is answers soon; who goes on announcing itself is said, until it is gone.
+    #[test]
+    fn an_acceptor_that_announces_itself_and_is_not_reached_is_said() {
+        let from: SocketAddr = "10.0.0.9:7500".parse().expect("an address");
+        let mut reporter = Reporter::default();
+        let mut announced = |ms, acceptor| {
+            reporter.tick(Duration::from_millis(ms));
+            reporter.happened(&Happened::Turned(Turn::Announced { acceptor }, Some(from)));
+            reporter.unreached()
+        };
+        assert_eq!([0, 20, 900].map(|ms| announced(ms, 1)), [None; 3]);
+        assert_eq!(announced(950, 2), None);
+        assert_eq!(announced(1000, 1), Some((1, from)));
+        assert_eq!(announced(1100, 2), Some((1, from)), "the first one");
+        assert_eq!(announced(3100, 2), None, "another one, from now on");
+        assert_eq!(reporter.counters.announcements, 7);
+        reporter.tick(Duration::from_secs(9));
+        assert_eq!(reporter.unreached(), None);
     }
 }

@@ -6,6 +6,7 @@ use quorumwire_interfaces::counters;
 use quorumwire_paxos::CoordinatorStanding;
 use quorumwire_wire::packet::PaxosRegisters;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,9 @@ counters! {
         /// Times that somebody knew of a later life of this acceptor: another one runs with its number, or
         /// its folder is an old copy
         pub later_lives: "later_lives",
+        /// Times that a coordinator heard of a new life of an acceptor, and asked that one where the
+        /// deployment's file has it
+        pub announcements: "announcements",
         /// Times that instances were forgotten because all learners have them, or they were declared lost
         pub trims: "trims",
         /// Times that votes were made durable
@@ -91,6 +95,9 @@ pub struct SwitchStatus {
     pub last_checkpoint: Option<(u8, u64)>,
     /// A coordinator: for so long no learner has had more, though more is proposed.
     pub undecided: Duration,
+    /// A coordinator: an acceptor that announces itself from there, and does not answer where the
+    /// deployment's file has it.
+    pub unreached: Option<(u8, SocketAddr)>,
 }
 
 /// Where a switch says how it does, every [`STATUS_PAUSE`].

@@ -16,7 +16,7 @@ use quorumwire_storage::{
 use quorumwire_wire::PaxosRecord;
 use quorumwire_wire::packet::PaxosRole;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -221,16 +221,32 @@ impl SwitchOptions {
         })
     }
 
-    /// Where an acceptor hears together with the others, and at which of its own addresses.
-    fn hears_together(&self, listen: SocketAddr) -> Option<(SocketAddrV4, Ipv4Addr)> {
-        match (
-            self.role,
-            self.deployment.addresses.all_acceptors,
-            listen.ip(),
-        ) {
-            (Role::Acceptor, Some(SocketAddr::V4(group)), IpAddr::V4(own)) => Some((group, own)),
-            (Role::Acceptor | Role::Coordinator, ..) => None,
+    /// Where an acceptor hears together with the others, and at which of its own addresses. Only where others
+    /// know it: another one of its number would hear what the right one does, and has promised nothing.
+    fn hears_together(
+        &self,
+        listen: SocketAddr,
+    ) -> Result<Option<(SocketAddrV4, Ipv4Addr)>, SwitchError> {
+        let (Role::Acceptor, Some(SocketAddr::V4(group))) =
+            (self.role, self.deployment.addresses.all_acceptors)
+        else {
+            return Ok(None);
+        };
+        let own = self.own_address()?;
+        if !self.is_where_known()? {
+            let text = format!(
+                "{listen} is not where the deployment's file has this acceptor, and with multicast another one could \
+                 have its number; allowed: {own}"
+            );
+            return Err(SwitchError::Option {
+                option: "listen",
+                text,
+            });
         }
+        Ok(match own.ip() {
+            IpAddr::V4(own) => Some((group, own)),
+            IpAddr::V6(_) => None,
+        })
     }
 
     fn dir(&self) -> Result<&PathBuf, SwitchError> {
@@ -351,7 +367,7 @@ pub fn run(
     if let (Some(_), IpAddr::V4(own)) = (options.deployment.addresses.all_acceptors, listen.ip()) {
         wire.send_to_groups_by(own).map_err(failed)?;
     }
-    let together = options.hears_together(listen);
+    let together = options.hears_together(listen)?;
     // A coordinator that listens elsewhere says there that it lives, too: another one may have its number.
     let not_sent_to = match options.role {
         Role::Coordinator => listen,
@@ -418,13 +434,19 @@ pub fn run(
 }
 
 impl SwitchOptions {
-    /// Whether it listens at the address in the deployment's file. All addresses of the machine are as good.
-    fn is_where_known(&self) -> Result<bool, SwitchError> {
+    /// Whether it listens at the address in the deployment's file. All addresses of the machine are as good,
+    /// if that one is among them.
+    pub(crate) fn is_where_known(&self) -> Result<bool, SwitchError> {
         let own = self.own_address()?;
+        let all = |it: SocketAddr| it.ip().is_unspecified() && it.port() == own.port();
         Ok(self
             .listen
-            .is_none_or(|it| it == own || it.ip().is_unspecified() && it.port() == own.port()))
+            .is_none_or(|it| it == own || all(it) && is_of_this_machine(own.ip())))
     }
+}
+
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    UdpSocket::bind((ip, 0)).is_ok()
 }
 
 fn coordinator(options: &SwitchOptions, place: Place) -> Result<CoordinatorHost, SwitchError> {
@@ -715,6 +737,7 @@ impl Process<'_> {
             slow: Arc::clone(&self.slow),
             last_checkpoint: self.host.last_checkpoint(),
             undecided: self.progress.stands(),
+            unreached: self.station.reporter.unreached(),
         }
     }
 
@@ -739,3 +762,7 @@ impl Process<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "switch_test.rs"]
+mod tests;

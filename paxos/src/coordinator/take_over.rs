@@ -123,6 +123,13 @@ impl TakeOver {
         send(orders, to, header, &self.lives.encode());
     }
 
+    /// Asks one acceptor again, not more often than it asks by itself.
+    pub(super) fn ask_again(&mut self, acceptor: u8, orders: &mut Orders) {
+        if self.told.insert(acceptor) {
+            self.ask(To::Acceptor(acceptor), orders);
+        }
+    }
+
     /// An acceptor does not know the configuration, or was not let in as the life that it is.
     pub(super) fn tell_configuration(
         &mut self,

@@ -65,7 +65,7 @@ impl World {
         }
         self.say(|| "all is healed".to_owned());
         self.make_peace();
-        if self.members(None) < self.acceptors.len() / 2 + 1 {
+        if self.members(None) < self.acceptors().len() / 2 + 1 {
             // Nothing is decided any more, and nothing else than before.
             self.see("too many have forgotten");
             self.run_until(self.now + SECOND);
@@ -100,7 +100,7 @@ impl World {
 
     /// Which acceptor does not count yet, for some instance that nobody forgets.
     fn not_let_in(&self) -> Option<String> {
-        let numbered = (0..).zip(&self.acceptors);
+        let numbered = (0..).zip(self.acceptors());
         let mut hosts = numbered.filter_map(|(me, place)| Some((me, place.host.as_ref()?)));
         let lacks = |host: &AcceptorHost| {
             let registers = host.engine().registers();
@@ -147,7 +147,7 @@ impl World {
         let last = next.first().map_or(0, |next| next - 1);
         let is_trimmed = |trimmed: u64| trimmed == last;
         let mut acceptors = self
-            .acceptors
+            .acceptors()
             .iter()
             .filter_map(|place| place.host.as_ref());
         let lags = acceptors.find(|host| !is_trimmed(host.engine().registers().trimmed));

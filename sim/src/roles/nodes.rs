@@ -172,6 +172,12 @@ pub(super) fn newcomer(settings: &Settings, me: u8, life: u64) -> AcceptorHost {
     AcceptorHost::newcomer(acceptor_options(settings, me), place, life)
 }
 
+/// Another one of this number, at an address that stands nowhere. Its life is higher than all of that one's.
+pub(super) fn twin(settings: &Settings, of: u8) -> AcceptorHost {
+    let place = place(settings, Node::Acceptor(settings.deployment.acceptors));
+    AcceptorHost::newcomer(acceptor_options(settings, of), place, 1 << 40)
+}
+
 /// An acceptor with what is on its disk, through the bytes that stand there. Nothing there: as the deployment
 /// begins.
 pub(super) fn acceptor(settings: &Settings, me: u8, kept: &Kept) -> AcceptorHost {

@@ -47,6 +47,12 @@ pub enum What {
     Recover(u8),
     /// The operator declares lost what not all learners have kept.
     DeclareLost,
+    /// The second one does not hear the first one, which hears it.
+    Deaf(Node, Node),
+    /// So many packets out of a thousand arrive with a bit that is another one, everywhere.
+    Garble(u64),
+    /// It stands still: what comes meanwhile it takes in later, and by its clock no time has passed between.
+    Pause(Node),
 }
 
 /// The sizes of a deployment, and how it is used.
@@ -67,6 +73,9 @@ pub struct Settings {
     /// Coordinators do not know that they are where others know their numbers: the network brings back to
     /// them what they say to all of them.
     pub hears_itself: bool,
+    /// Another acceptor has the number of this one, where nobody knows it, and announces a new life all the
+    /// time.
+    pub twin_of: Option<u8>,
     /// More acceptors than a minority lose their memory at a time: only safety is asked for.
     pub beyond_minority: bool,
     /// The longest that a packet takes.
@@ -97,6 +106,16 @@ const STREAM: u64 = 0x7061_786f_735f_5f31;
 const HIDDEN_STREAM: u64 = 0x7061_7868_6964_6531;
 const ECHO_STREAM: u64 = 0x7061_7865_6368_6f31;
 const COPIES_STREAM: u64 = 0x636f_7069_6573_5f31;
+const TWIN_STREAM: u64 = 0x7477_696e_5f6f_6631;
+const MORE_STREAM: u64 = 0x6d6f_7265_5f5f_5f31;
+
+impl Settings {
+    /// Whether two acceptors have one number.
+    #[must_use]
+    pub fn has_twin(&self) -> bool {
+        self.twin_of.is_some()
+    }
+}
 
 impl Plan {
     /// What this seed means.
@@ -118,6 +137,8 @@ impl Plan {
             0 => deployment.learners / 2 + 1,
             _ => deployment.learners,
         };
+        let mut twins = Random::new(seed ^ TWIN_STREAM);
+        let twin_of = small(twins.below(deployment.acceptors.into()));
         let is_long = random.permille(200);
         let settings = Settings {
             seed,
@@ -132,6 +153,7 @@ impl Plan {
             one_number,
             is_hidden: Random::new(seed ^ HIDDEN_STREAM).below(2) == 0,
             hears_itself: !one_number && Random::new(seed ^ ECHO_STREAM).below(4) == 0,
+            twin_of: twins.permille(100).then_some(twin_of),
             beyond_minority: random.permille(80),
             delay_max: MILLISECOND / 10 * random.between(1, 40),
             repeated: random.below(60),
@@ -174,6 +196,13 @@ impl Plan {
             let at = random.below(trouble);
             faults.extend(forgets_what_few_know(&mut random, &deployment, at));
         }
+        let mut more = Random::new(seed ^ MORE_STREAM);
+        let count = more.below(5);
+        faults.extend((0..count).map(|_| Fault {
+            at: more.below(trouble),
+            lasts: MILLISECOND * more.between(5, 400),
+            what: what_else(&mut more, &deployment),
+        }));
         faults.sort_by_key(|fault| fault.at);
         // Some take their course from a moment on: peace begins when the last one has come.
         let trouble = faults.last().map_or(trouble, |it| trouble.max(it.at + 1));
@@ -255,6 +284,14 @@ fn what(random: &mut Random, deployment: &Deployment) -> What {
         10 => What::KeepNothing(small(random.below(deployment.learners.into()))),
         11 => What::DeclareLost,
         _ => What::Recover(small(random.below(deployment.learners.into()))),
+    }
+}
+
+fn what_else(random: &mut Random, deployment: &Deployment) -> What {
+    match random.below(3) {
+        0 => What::Deaf(node(random, deployment), node(random, deployment)),
+        1 => What::Garble(random.between(10, 200)),
+        _ => What::Pause(node(random, deployment)),
     }
 }
 

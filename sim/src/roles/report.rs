@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 /// What a run of many seeds must have reached.
 pub const OUTCOMES: &[&str] = &[
+    "acceptor announces a life",
     "acceptor goes on from its disk",
     "acceptor killed",
     "acceptor let in",
@@ -16,10 +17,12 @@ pub const OUTCOMES: &[&str] = &[
     "coordinates",
     "coordinator killed",
     "cut off",
+    "deaf to another one",
     "learner killed",
     "no member for an instance",
     "no-op decided",
     "operator has another one take over",
+    "packet garbled",
     "packet lost",
     "parted",
     "piece of a value",
@@ -30,6 +33,7 @@ pub const OUTCOMES: &[&str] = &[
     "round taken",
     "session opened",
     "stands by",
+    "stood still",
     "too many have forgotten",
     "trimmed",
     "two of one number found",

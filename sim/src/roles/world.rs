@@ -41,6 +41,18 @@ enum Event {
     Submit(u8),
 }
 
+/// With a bit that is another one.
+fn garbled(datagram: &[u8], random: &mut Random) -> Rc<[u8]> {
+    let mut other = datagram.to_vec();
+    if let Some(byte) = usize::try_from(random.below(datagram.len() as u64))
+        .ok()
+        .and_then(|at| other.get_mut(at))
+    {
+        *byte ^= 1 << random.below(8);
+    }
+    other.into()
+}
+
 /// A place where a host runs, or does not.
 pub(super) struct Place<H> {
     pub(super) host: Option<H>,
@@ -63,7 +75,8 @@ pub(super) struct World {
     pub(super) now: Nanos,
     queue: Queue<Event>,
     pub(super) coordinators: Vec<Place<CoordinatorHost>>,
-    pub(super) acceptors: Vec<Place<AcceptorHost>>,
+    /// Behind those of the deployment one that has the number of one of them, if there is such a twin.
+    acceptors: Vec<Place<AcceptorHost>>,
     /// Of an acceptor: what is on its disk.
     disks: Vec<Kept>,
     /// Of an acceptor in memory: its last life.
@@ -80,6 +93,11 @@ pub(super) struct World {
     pub(super) unknown: usize,
     cut: BTreeMap<Node, u32>,
     parted: BTreeMap<(Node, Node), u32>,
+    /// The second one does not hear the first one.
+    deaf: BTreeMap<(Node, Node), u32>,
+    garbled: u64,
+    /// These stand still until then.
+    paused: BTreeMap<Node, Nanos>,
     lost: u64,
     slow_disk: Nanos,
     pub(super) checks: Checks,
@@ -98,6 +116,7 @@ impl World {
             values: Values::default().to_bytes(),
         };
         let learners = usize::from(deployment.learners);
+        let acceptors = usize::from(deployment.acceptors) + usize::from(plan.settings.has_twin());
         let checks = Checks::new(deployment.acceptors);
         let mut world = Self {
             random: Random::new(plan.settings.seed),
@@ -106,10 +125,8 @@ impl World {
             coordinators: (0..deployment.coordinators)
                 .map(|_| Place::default())
                 .collect(),
-            acceptors: (0..deployment.acceptors)
-                .map(|_| Place::default())
-                .collect(),
-            disks: (0..deployment.acceptors).map(|_| Kept::default()).collect(),
+            acceptors: (0..acceptors).map(|_| Place::default()).collect(),
+            disks: (0..acceptors).map(|_| Kept::default()).collect(),
             lives: vec![0; usize::from(deployment.acceptors)],
             learners: (0..deployment.learners).map(|_| Place::default()).collect(),
             checkpoints: vec![nothing; learners],
@@ -120,6 +137,9 @@ impl World {
             unknown: 0,
             cut: BTreeMap::new(),
             parted: BTreeMap::new(),
+            deaf: BTreeMap::new(),
+            garbled: 0,
+            paused: BTreeMap::new(),
             lost: 0,
             slow_disk: 0,
             checks,
@@ -139,6 +159,10 @@ impl World {
         for me in 0..deployment.acceptors {
             let host = nodes::acceptor(&self.plan.settings, me, &Kept::default());
             self.place_acceptor(me, host);
+        }
+        if let Some(of) = self.plan.settings.twin_of {
+            let host = nodes::twin(&self.plan.settings, of);
+            self.place_acceptor(deployment.acceptors, host);
         }
         for me in 0..deployment.coordinators {
             self.start(Node::Coordinator(me));
@@ -189,7 +213,23 @@ impl World {
         self.now = self.now.max(end);
     }
 
+    /// Until when whom this is about stands still.
+    fn stands_still(&self, event: &Event) -> Option<Nanos> {
+        let node = match event {
+            Event::Arrive { to, .. } => *to,
+            Event::Tick(node, _) => *node,
+            Event::Written { acceptor, .. } => Node::Acceptor(*acceptor),
+            Event::Strike(_) | Event::Over(_) | Event::Submit(_) => return None,
+        };
+        let until = self.paused.get(&node).copied();
+        until.filter(|until| *until > self.now)
+    }
+
     fn happen(&mut self, event: Event) {
+        if let Some(until) = self.stands_still(&event) {
+            self.see("stood still");
+            return self.queue.set(until, event);
+        }
         match event {
             Event::Arrive { to, from, datagram } => self.arrive(to, from, &datagram),
             Event::Tick(node, life) if self.starts(node) == life => self.tick(node, life),
@@ -275,6 +315,11 @@ impl World {
             .all(|it| *it >= self.plan.settings.values)
     }
 
+    /// Those that others know.
+    pub(super) fn acceptors(&self) -> &[Place<AcceptorHost>] {
+        &self.acceptors[..usize::from(self.plan.settings.deployment.acceptors)]
+    }
+
     // The network.
 
     /// What a host wants done is done.
@@ -315,7 +360,13 @@ impl World {
                 } else {
                     delay
                 };
-                let datagram = Rc::clone(&datagram);
+                let is_garbled = self.garbled > 0 && self.random.permille(self.garbled);
+                let datagram = if is_garbled {
+                    self.see("packet garbled");
+                    garbled(&datagram, &mut self.random)
+                } else {
+                    Rc::clone(&datagram)
+                };
                 self.queue
                     .set(self.now + delay, Event::Arrive { to, from, datagram });
             }
@@ -325,7 +376,9 @@ impl World {
     fn hears(&self, from: Node, to: Node) -> bool {
         let is_cut = |node: Node| self.cut.get(&node).is_some_and(|count| *count > 0);
         let is_parted = |pair| self.parted.get(&pair).is_some_and(|count| *count > 0);
-        !is_cut(from) && !is_cut(to) && !is_parted((from, to)) && !is_parted((to, from))
+        let is_deaf = self.deaf.get(&(from, to)).is_some_and(|count| *count > 0);
+        let is_apart = is_parted((from, to)) || is_parted((to, from));
+        !is_cut(from) && !is_cut(to) && !is_apart && !is_deaf
     }
 
     fn arrive(&mut self, to: Node, from: Node, datagram: &[u8]) {
@@ -479,6 +532,7 @@ impl World {
             Turn::StandsBy { .. } => "stands by",
             Turn::SameNumber => "two of one number found",
             Turn::NoRoundLeft => "no round left",
+            Turn::Announced { .. } => "acceptor announces a life",
         };
         self.see(what);
         self.say(|| format!("{who:?}: {turn:?}"));

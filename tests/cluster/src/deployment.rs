@@ -287,9 +287,19 @@ impl<'n> Deployment<'n> {
         self.start_as(switch, &self.arguments(switch))
     }
 
-    /// Starts another coordinator of this number, which listens elsewhere: it is `("twin", number)`.
-    pub fn start_twin(&mut self, number: usize, listen: SocketAddr) -> Result<()> {
-        let mut arguments = self.arguments(("coordinator", number));
+    /// Starts another one of this role and number, which listens elsewhere: it is `("twin", number)`. An
+    /// acceptor has lost its folder.
+    pub fn start_twin(
+        &mut self,
+        (role, number): (&'static str, usize),
+        listen: SocketAddr,
+    ) -> Result<()> {
+        let mut arguments = self.arguments((role, number));
+        if role == "acceptor" {
+            arguments.extend(["--dir".to_owned(), self.path("twin")]);
+            let made: Vec<_> = arguments.iter().map(String::as_str).collect();
+            self.must_succeed(&[&made[..], &["--make-folder", "lost"]].concat())?;
+        }
         arguments.extend(["--listen".to_owned(), listen.to_string()]);
         self.start_as(("twin", number), &arguments)
     }

@@ -174,7 +174,7 @@ fn of_two_with_one_number_the_one_that_listens_elsewhere_stops() -> Result<()> {
             deployment.kill(BACKUP)?;
             deployment.kill(FIRST)?;
         }
-        deployment.start_twin(0, free)?;
+        deployment.start_twin(FIRST, free)?;
         if is_first {
             wait_until_it_coordinates(&deployment, twin)?;
             deployment.start(FIRST)?;
@@ -202,6 +202,44 @@ fn of_two_with_one_number_the_one_that_listens_elsewhere_stops() -> Result<()> {
         }
         deployment.kill(twin)?;
     }
+    Ok(())
+}
+
+/// Another acceptor of a number announces a new life from where nobody knows it. The right one goes on, and
+/// counts; who is to blame is said.
+#[test]
+fn an_acceptor_that_runs_elsewhere_too_locks_nobody_out() -> Result<()> {
+    let in_memory = ["--durability", "memory"];
+    let deployment = Deployment::new("acceptors", 1)?
+        .told(&PAGE)
+        .told(&in_memory);
+    let mut deployment = deployment.patient()?;
+    deployment.start_all()?;
+    wait_until_it_coordinates(&deployment, FIRST)?;
+    let member = deployment.member(0)?;
+    decide(&member, 20)?;
+    let free = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+    deployment.start_twin(("acceptor", 0), free)?;
+    let blamed = format!("acceptor 0 announces itself from {free}");
+    deployment.wait_until(FIRST, "one that says who is to blame", |it| {
+        it.faults.iter().any(|fault| fault.contains(&blamed))
+    })?;
+    let twin = deployment.report(("twin", 0))?;
+    let hears_nothing = format!("nothing has come to {free}");
+    ensure!(
+        !twin.ready && twin.faults.iter().any(|it| it.contains(&hears_nothing)),
+        "{twin:?}"
+    );
+    // Without the right one there is no majority any more.
+    deployment.kill(("acceptor", 1))?;
+    decide(&member, 20)?;
+    let right = deployment.report(("acceptor", 0))?;
+    ensure!(
+        right.ready && right.faults.is_empty() && right.state == "votes" && right.life == Some(0),
+        "{right:?}"
+    );
+    deployment.kill(("twin", 0))?;
+    deployment.wait_until(FIRST, "one that blames nobody", |it| it.faults.is_empty())?;
     Ok(())
 }
 

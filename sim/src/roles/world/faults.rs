@@ -77,6 +77,15 @@ impl World {
                 *self.parted.entry((one, other)).or_default() += 1;
                 self.see("parted");
             }
+            What::Deaf(from, to) => {
+                *self.deaf.entry((from, to)).or_default() += 1;
+                self.see("deaf to another one");
+            }
+            What::Garble(permille) => self.garbled = permille,
+            What::Pause(node) => {
+                let until = self.paused.entry(node).or_default();
+                *until = (*until).max(self.now + fault.lasts);
+            }
             What::Lose(permille) => self.lost = permille,
             What::SlowDisk(by) => self.slow_disk = by,
             What::TakeOver(me) => self.operator_takes_over(me),
@@ -102,12 +111,18 @@ impl World {
                     *count = count.saturating_sub(1);
                 }
             }
+            What::Deaf(from, to) => {
+                if let Some(count) = self.deaf.get_mut(&(from, to)) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+            What::Garble(_) => self.garbled = 0,
             What::Lose(_) => self.lost = 0,
             What::SlowDisk(_) => self.slow_disk = 0,
             What::KeepNothing(me) => {
                 self.keeps_nothing.remove(&me);
             }
-            What::TakeOver(_) | What::Recover(_) | What::DeclareLost => {}
+            What::TakeOver(_) | What::Recover(_) | What::DeclareLost | What::Pause(_) => {}
         }
     }
 
@@ -115,6 +130,9 @@ impl World {
     pub(in crate::roles) fn make_peace(&mut self) {
         self.cut.clear();
         self.parted.clear();
+        self.deaf.clear();
+        self.paused.clear();
+        self.garbled = 0;
         self.lost = 0;
         self.slow_disk = 0;
         let deployment = self.plan.settings.deployment;
