@@ -301,3 +301,93 @@ fn what_is_no_handle_is_noticed_by_the_archive_and_by_the_shared_library() {
     );
     assert_eq!(stdout(&to, &[]), "all was noticed\n");
 }
+
+const RUST: &str = include_str!("../src/ffi.rs");
+
+/// What C calls this type of Rust, of a parameter of this name.
+fn in_c(name: &str, of_rust: &str) -> &'static str {
+    match of_rust {
+        "*mut c_void" if name == "handle" => "quorumwire_t *",
+        "*mut c_void" => "void *",
+        "*const c_void" => "const void *",
+        "*mut *mut c_void" => "quorumwire_t **",
+        "*const c_char" => "const char *",
+        "*mut c_char" => "char *",
+        "*mut u64" => "uint64_t *",
+        "*mut Recovered" => "quorumwire_recovered_t *",
+        "Option<SubmittedFn>" => "quorumwire_submitted_fn",
+        "Option<DeliveredFn>" => "quorumwire_delivered_fn",
+        "usize" => "size_t",
+        "u16" => "uint16_t",
+        "u64" => "uint64_t",
+        "c_int" => "int",
+        "" => "void",
+        _ => panic!("{name}: what is {of_rust} in C?"),
+    }
+}
+
+/// Functions as the Rust has them, in C: what they give back, the name, and the types of the parameters.
+fn functions_in_rust() -> BTreeSet<String> {
+    let functions = RUST.split("extern \"C\" fn ").skip(1);
+    let functions = functions.filter(|it| it.starts_with("quorumwire_"));
+    let one = |text: &str| {
+        let (name, rest) = text.split_once('(').expect("parameters");
+        let (parameters, rest) = rest.split_once(')').expect("their end");
+        let (back, _) = rest.split_once('{').expect("what it does");
+        let back = back.trim().trim_start_matches("-> ");
+        let parameters = parameters.split(',').map(str::trim);
+        let parameters: Vec<_> = parameters
+            .filter_map(|it| it.split_once(": "))
+            .map(|(name, of)| in_c(name, of))
+            .collect();
+        format!("{} {name}({})", in_c("", back), parameters.join(", "))
+    };
+    functions.map(one).collect()
+}
+
+/// Functions as the header has them, in the same words.
+fn functions_in_c() -> BTreeSet<String> {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Without the name, which is the last word.
+    let kind = |text: &str| {
+        let text = words(text);
+        let end = text.trim_end_matches(|it: char| it.is_ascii_alphanumeric() || it == '_');
+        end.trim().to_owned()
+    };
+    let one = |text: &str| {
+        let (head, parameters) = text.split_once('(')?;
+        let name = head.rsplit([' ', '*', '\n']).next()?;
+        let parameters = parameters.strip_suffix(')')?;
+        let back = kind(head);
+        let parameters: Vec<String> = parameters.split(',').map(kind).collect();
+        name.starts_with("quorumwire_")
+            .then(|| format!("{back} {name}({})", parameters.join(", ")))
+    };
+    let code = code(HEADER);
+    let lines: Vec<&str> = code.lines().filter(|it| !it.starts_with('#')).collect();
+    let code = lines.join("\n");
+    let statements = code.split([';', '{', '}']);
+    let statements = statements.filter(|it| !it.contains("typedef"));
+    statements.filter_map(one).collect()
+}
+
+/// A compiler of C takes any header's word for what is behind it.
+#[test]
+fn parameters_and_results_are_of_the_same_types_on_both_sides() {
+    let (rust, header) = (functions_in_rust(), functions_in_c());
+    assert_eq!(rust, header);
+    assert_eq!(rust.len(), 15);
+    for (rust, c) in [
+        (
+            "SubmittedFn = extern \"C\" fn(*mut c_void, c_int, u64);",
+            "(*quorumwire_submitted_fn)(void *context, int error, uint64_t instance);",
+        ),
+        (
+            "DeliveredFn = extern \"C\" fn(*mut c_void, u64, *const c_void, usize);",
+            "(*quorumwire_delivered_fn)(void *context, uint64_t instance, const void *value,\n\t\t\t\t\tsize_t size);",
+        ),
+    ] {
+        assert!(RUST.contains(rust), "{rust}");
+        assert!(HEADER.contains(c), "{c}");
+    }
+}

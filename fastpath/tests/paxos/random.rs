@@ -83,8 +83,8 @@ fn state(random: &mut ChaCha8Rng) -> State {
 
 fn header(random: &mut ChaCha8Rng, state: &State) -> Header {
     let coordinates = state.registers.role == PaxosRole::Coordinator as u8;
-    let kind = match random.random_range(0..16) {
-        kind @ 0..=14 if random.random_range(0..8) == 0 => kind,
+    let kind = match random.random_range(0..18) {
+        kind @ 0..=17 if random.random_range(0..8) == 0 => kind,
         _ if coordinates => Kind::Submit as u8,
         odd if odd % 2 == 1 => Kind::P1a as u8,
         _ => Kind::P2a as u8,

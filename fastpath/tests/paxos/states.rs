@@ -162,7 +162,7 @@ fn oddities() -> Vec<Call> {
         .into_iter()
         .map(Call::Trim)
         .collect();
-    for kind in 0..=14 {
+    for kind in 0..=17 {
         for sender in [0, 1, 2, 255] {
             let plain = packet(kind, sender);
             let mut odd = |changed: Header| all.push(Call::Step(changed));

@@ -296,7 +296,8 @@ impl<'n> Deployment<'n> {
     ) -> Result<()> {
         let mut arguments = self.arguments((role, number));
         if role == "acceptor" {
-            arguments.extend(["--dir".to_owned(), self.path("twin")]);
+            let folder = arguments.iter().position(|it| it == "--dir");
+            arguments[folder.context("it has one")? + 1] = self.path("twin");
             let made: Vec<_> = arguments.iter().map(String::as_str).collect();
             self.must_succeed(&[&made[..], &["--make-folder", "lost"]].concat())?;
         }

@@ -377,7 +377,7 @@ fn mutate(rng: &mut ChaCha8Rng, bytes: &[u8]) -> Vec<u8> {
             2 => wrong.insert(at.min(wrong.len()), rng.random()),
             _ if wrong.is_empty() => {}
             // What follows from kind and flags.
-            3 => wrong[3.min(at)] = rng.random_range(0..15),
+            3 => wrong[3.min(at)] = rng.random_range(0..17),
             4 => wrong[5.min(at)] = rng.random(),
             5 => wrong[at] = rng.random(),
             _ => wrong[at] ^= 1 << rng.random_range(0..8),
@@ -401,7 +401,7 @@ fn wrong_datagram(rng: &mut ChaCha8Rng, right: &[Vec<u8>]) -> Vec<u8> {
             let mut head: [u8; HEADER_BYTES] = std::array::from_fn(|_| rng.random());
             head[..2].copy_from_slice(&MAGIC.to_be_bytes());
             head[2] = VERSION;
-            head[3] = rng.random_range(0..15);
+            head[3] = rng.random_range(0..17);
             head[5] &= 0x7f;
             head[6..8].copy_from_slice(&u16::try_from(bytes).expect("short").to_be_bytes());
             let payload: Vec<u8> = (0..bytes).map(|_| rng.random_range(0..6)).collect();

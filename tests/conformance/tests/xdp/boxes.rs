@@ -535,13 +535,8 @@ pub fn compared() {
     compare(Way::V4, Driver::ATTACHMENT, 2000);
 }
 
-/// Nothing that a box of memory would not send leaves one whose host has switched it off.
-#[test]
-fn a_box_that_is_off_sends_nothing() {
-    let mut dice = Dice::new();
-    let mut twin = Twin::new(Way::V4, Driver::ATTACHMENT);
-    let registers = acceptor(&mut dice, false);
-    twin.switch_on(&registers, 3);
+/// A value without a byte, proposed in the second coordinator's first round.
+fn proposal(instance: u64) -> Vec<u8> {
     let header = Header {
         magic: MAGIC,
         version: VERSION,
@@ -549,7 +544,7 @@ fn a_box_that_is_off_sends_nothing() {
         sender: 1,
         group: GROUP.0,
         term: 257,
-        index: registers.trimmed + 1,
+        index: instance,
         commit_index: CONFIGURATION,
         session: 1,
         payload_crc32c: checked(&[]),
@@ -558,6 +553,49 @@ fn a_box_that_is_off_sends_nothing() {
     let mut bytes = header.encode().to_vec();
     sign(&mut bytes, CLUSTER_KEY);
     assert_eq!(bytes.len(), HEADER_BYTES);
+    bytes
+}
+
+/// Its interface goes, and one without its program comes. It says so, forgets nothing, and does by its socket
+/// what one of memory does.
+#[test]
+fn a_box_that_has_lost_its_program_goes_on_by_its_socket() {
+    let mut twin = Twin::new(Way::V4, Driver::ATTACHMENT);
+    let registers = acceptor(&mut Dice::new(), false);
+    twin.switch_on(&registers, 3);
+    assert!(twin.kernel.surroundings().is_engaged);
+    twin.receive(0, &proposal(registers.trimmed + 1));
+    twin.namespaces.ip_in_plane(0, "link del eth0\n");
+    twin.namespaces.connect(0, "");
+    let begun = Instant::now();
+    let news = loop {
+        if let Some(news) = twin.kernel.look_around() {
+            break news;
+        }
+        assert!(begun.elapsed() < DONE_WITHIN, "it has seen nothing");
+        thread::yield_now();
+    };
+    let surroundings = twin.kernel.surroundings();
+    assert!(news.contains("eth0"), "{news}");
+    assert!(
+        !surroundings.is_engaged && surroundings.trouble.is_some(),
+        "{surroundings:?}"
+    );
+    for instance in 1..=3 {
+        twin.receive(0, &proposal(registers.trimmed + instance));
+    }
+    twin.compare();
+    assert_eq!(twin.native.counters().stored, 3);
+}
+
+/// Nothing that a box of memory would not send leaves one whose host has switched it off.
+#[test]
+fn a_box_that_is_off_sends_nothing() {
+    let mut dice = Dice::new();
+    let mut twin = Twin::new(Way::V4, Driver::ATTACHMENT);
+    let registers = acceptor(&mut dice, false);
+    twin.switch_on(&registers, 3);
+    let bytes = proposal(registers.trimmed + 1);
     twin.receive(0, &bytes);
     twin.both(PaxosEngine::switch_off);
     for _ in 0..100 {
