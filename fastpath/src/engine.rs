@@ -226,6 +226,11 @@ impl<P: RegisterStore> Engine<P> {
         &self.register_store
     }
 
+    /// It, for what only its own plane asks of it.
+    pub fn register_store_mut(&mut self) -> &mut P {
+        &mut self.register_store
+    }
+
     /// Whether it is off and has handed over all it had, so that nothing but registers holds it where it is.
     #[must_use]
     pub fn may_move(&self) -> bool {

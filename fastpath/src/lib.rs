@@ -24,6 +24,7 @@ mod ring;
 #[path = "generated/shared.rs"]
 pub mod shared;
 mod signing;
+mod slot;
 mod step;
 /// What planes have to know of the key-value store, as generated.
 #[allow(clippy::pedantic)]

@@ -36,16 +36,6 @@
 /* Room for what a group's host is told. */
 #define QW_EVENTS_BYTES 65536
 
-/* Who waits for the answer to an entry. */
-enum qw_requester {
-	/* Nobody. */
-	QW_REQUESTER_NONE = 0,
-	/* A client that sent a REQUEST. */
-	QW_REQUESTER_PACKET = 1,
-	/* A memcached client, to whom STORED is said. */
-	QW_REQUESTER_MEMCACHED = 2,
-};
-
 /* How one frame becomes several. */
 enum qw_copies_by {
 	/* A device map; see order.h. */
@@ -104,20 +94,6 @@ enum qw_event_kind {
 };
 
 _Static_assert(sizeof(struct qw_keys) == 5616, "qw_keys has 5616 bytes");
-
-/* One end of a datagram's way, in network byte order. IPv4 addresses are mapped ones. */
-struct qw_endpoint {
-	/* The IP address. */
-	__u8 address[16];
-	/* The UDP port. */
-	__be16 port;
-	/* The Ethernet address; zero: not known. */
-	__u8 mac[6];
-};
-_Static_assert(sizeof(struct qw_endpoint) == 24, "qw_endpoint has 24 bytes");
-_Static_assert(__builtin_offsetof(struct qw_endpoint, address) == 0, "address is at 0");
-_Static_assert(__builtin_offsetof(struct qw_endpoint, port) == 16, "port is at 16");
-_Static_assert(__builtin_offsetof(struct qw_endpoint, mac) == 18, "mac is at 18");
 
 /* What the programs are loaded for. */
 struct qw_config {
@@ -186,50 +162,6 @@ struct qw_trial {
 _Static_assert(sizeof(struct qw_trial) == 272, "qw_trial has 272 bytes");
 _Static_assert(__builtin_offsetof(struct qw_trial, head) == 0, "head is at 0");
 _Static_assert(__builtin_offsetof(struct qw_trial, seen) == 16, "seen is at 16");
-
-/* One entry of the ring. `index` is written last, so whoever finds it finds all of the entry. */
-struct qw_slot {
-	/* Of the entry. */
-	__u64 index;
-	/* The term of the entry before. */
-	__u64 previous_term;
-	/* The client session of the command. */
-	__u64 session;
-	/* Number of the command in its session. */
-	__u64 sequence;
-	/* The payload's checksum. */
-	__u32 payload_crc32c;
-	/* Bytes of the payload. */
-	__u16 payload_bytes;
-	/* As in the header. */
-	__u8 flags;
-	/* Who waits for the answer (`requester`). */
-	__u8 requester;
-	/* Where that is. */
-	struct qw_endpoint client;
-	/* The memcached client's number for its request. */
-	__u16 request;
-	/* 1: the program answers it; 0: the host does, or nobody waits. */
-	__u8 answered_here;
-	/* Zero. */
-	__u8 reserved[5];
-	/* The command. */
-	__u8 payload[QW_PAYLOAD_BYTES_MAX];
-};
-_Static_assert(sizeof(struct qw_slot) == 1448, "qw_slot has 1448 bytes");
-_Static_assert(__builtin_offsetof(struct qw_slot, index) == 0, "index is at 0");
-_Static_assert(__builtin_offsetof(struct qw_slot, previous_term) == 8, "previous_term is at 8");
-_Static_assert(__builtin_offsetof(struct qw_slot, session) == 16, "session is at 16");
-_Static_assert(__builtin_offsetof(struct qw_slot, sequence) == 24, "sequence is at 24");
-_Static_assert(__builtin_offsetof(struct qw_slot, payload_crc32c) == 32, "payload_crc32c is at 32");
-_Static_assert(__builtin_offsetof(struct qw_slot, payload_bytes) == 36, "payload_bytes is at 36");
-_Static_assert(__builtin_offsetof(struct qw_slot, flags) == 38, "flags is at 38");
-_Static_assert(__builtin_offsetof(struct qw_slot, requester) == 39, "requester is at 39");
-_Static_assert(__builtin_offsetof(struct qw_slot, client) == 40, "client is at 40");
-_Static_assert(__builtin_offsetof(struct qw_slot, request) == 64, "request is at 64");
-_Static_assert(__builtin_offsetof(struct qw_slot, answered_here) == 66, "answered_here is at 66");
-_Static_assert(__builtin_offsetof(struct qw_slot, reserved) == 67, "reserved is at 67");
-_Static_assert(__builtin_offsetof(struct qw_slot, payload) == 72, "payload is at 72");
 
 /* One group. Programs write what stands before `woken`. */
 struct qw_group {

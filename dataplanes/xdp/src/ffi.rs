@@ -2,15 +2,14 @@
 //! crate with unsafe code.
 #![allow(unsafe_code)]
 use crate::links::{ETHTOOL_GFLAGS, FLAGS_BYTES};
-use crate::shared::{
-    BoxControlHead, Config, ControlHead, Endpoint, Event, KeysAt, SlotHead, Trial, TrialHead,
-};
+use crate::shared::{BoxControlHead, Config, ControlHead, Event, KeysAt, Trial, TrialHead};
 use crate::steer::{
     CHANNELS_BYTES, ETHTOOL_GCHANNELS, ETHTOOL_GRXCLSRLALL, ETHTOOL_GRXCLSRLCNT,
     ETHTOOL_GRXCLSRULE, ETHTOOL_SRXCLSRLDEL, ETHTOOL_SRXCLSRLINS, RULES_BYTES, RULES_COUNT,
     RULES_PLACES, number,
 };
 use quorumwire_fastpath::Outcome;
+use quorumwire_fastpath::shared::{Endpoint, SlotHead};
 use quorumwire_wire::packet::{Header, PaxosRegisters, Registers};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

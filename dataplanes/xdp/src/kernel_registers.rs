@@ -4,14 +4,14 @@ use crate::ffi::{MapMemory, full_barrier};
 use crate::mutants::mutant;
 use crate::orders::{Fence, give, read_whole};
 use crate::shared::{
-    CONTROL_IN_AT, CONTROL_OUT_AT, ControlHead, Endpoint, GROUP_AWAITED_ROUND_AT, GROUP_BROKEN_AT,
+    CONTROL_IN_AT, CONTROL_OUT_AT, ControlHead, GROUP_AWAITED_ROUND_AT, GROUP_BROKEN_AT,
     GROUP_BYTES, GROUP_IDLES_AT, GROUP_REGISTERS_AT, GROUP_SEEN_INDEX_AT, GROUP_VERSION_AT,
-    GROUP_WOKEN_AT, Order, REQUESTER_MEMCACHED, REQUESTER_NONE, REQUESTER_PACKET, SLOT_BYTES,
-    SUBMIT_MAX, SlotHead,
+    GROUP_WOKEN_AT, Order, SUBMIT_MAX,
 };
-use quorumwire_fastpath::{EntryHead, Outcome, RegisterStore, ReplyAddress};
+use quorumwire_fastpath::shared::{SLOT_BYTES, SlotHead};
+use quorumwire_fastpath::{EntryHead, Outcome, RegisterStore};
 use quorumwire_interfaces::PlaneError;
-use quorumwire_wire::packet::{FLAG_BLIND, Header, Registers};
+use quorumwire_wire::packet::{Header, Registers};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -269,29 +269,7 @@ impl RegisterStore for KernelRegisters {
     }
 
     fn put(&mut self, entry: EntryHead, payload: &[u8]) {
-        let (requester, client, request) = match entry.requester {
-            None => (REQUESTER_NONE, Endpoint::default(), 0),
-            Some(ReplyAddress::Packet(client)) => {
-                (REQUESTER_PACKET, Endpoint::new(client, [0; 6]), 0)
-            }
-            Some(ReplyAddress::Memcached(client, request)) => {
-                (REQUESTER_MEMCACHED, Endpoint::new(client, [0; 6]), request)
-            }
-        };
-        let head = SlotHead {
-            index: 0,
-            previous_term: entry.previous_term,
-            session: entry.session,
-            sequence: entry.sequence,
-            payload_crc32c: entry.payload_crc32c,
-            payload_bytes: entry.payload_bytes,
-            flags: entry.flags,
-            requester,
-            client,
-            request,
-            answered_here: 0,
-            reserved: [0; 5],
-        };
+        let head = SlotHead::of(&entry);
         let at = self.slot_at(entry.index);
         // Whoever reads the slot meanwhile finds that it changes.
         self.parts.ring.number(at).store(0, Ordering::Relaxed);
@@ -308,29 +286,8 @@ impl RegisterStore for KernelRegisters {
         let soon = self.slot_at(index.wrapping_add(FETCH_AHEAD));
         self.parts.ring.fetch(soon, FETCH_BYTES);
         let head = self.head(index)?;
-        let client = || head.client.socket_address();
-        let requester = match head.requester {
-            REQUESTER_PACKET => Some(ReplyAddress::Packet(client())),
-            REQUESTER_MEMCACHED => Some(ReplyAddress::Memcached(client(), head.request)),
-            _ => None,
-        };
-        let stored = EntryHead {
-            index,
-            previous_term: head.previous_term,
-            session: head.session,
-            sequence: head.sequence,
-            payload_crc32c: head.payload_crc32c,
-            payload_bytes: head.payload_bytes,
-            flags: head.flags,
-            requester,
-        };
         let payload_at = self.slot_at(index) + size_of::<SlotHead>();
         let bytes = usize::from(head.payload_bytes);
-        Some((stored, self.parts.ring.slice(payload_at, bytes)))
+        Some((head.entry(), self.parts.ring.slice(payload_at, bytes)))
     }
-}
-
-/// Whether a committed entry is a blind write that the program has not answered and never will.
-pub fn is_left_to_host(head: &SlotHead) -> bool {
-    head.flags & FLAG_BLIND != 0 && head.requester != REQUESTER_NONE && head.answered_here == 0
 }

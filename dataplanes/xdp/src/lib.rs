@@ -6,7 +6,6 @@ mod clock;
 mod complaints;
 mod copies;
 mod door;
-mod endpoint;
 mod ffi;
 mod groups;
 mod interface;
@@ -285,9 +284,7 @@ impl XdpPlane {
     fn answer_range(&mut self, event: &Event) {
         for index in event.from..=event.upto {
             let left = match self.engine.register_store().head(index) {
-                Some(head) => {
-                    event.kind == EVENT_KIND_ANSWER || kernel_registers::is_left_to_host(&head)
-                }
+                Some(head) => event.kind == EVENT_KIND_ANSWER || head.is_left_to_host(),
                 None => false,
             };
             if left {

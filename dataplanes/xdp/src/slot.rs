@@ -12,12 +12,11 @@ use crate::recent::Recent;
 use crate::refused::{Blames, Refused};
 use crate::shared::{
     BOX_BYTES, BOX_CONTROL_BYTES, CONTROL_BYTES, COUNTS, COUNTS_OF_INTERFACE, CPUS_MAX,
-    ENDPOINT_PORT_AT, EVENTS_BYTES, Endpoint, GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES,
-    INSTANCE_BYTES, KeysAt, LEAVE_BYTES, LEAVE_PORT_AT, NO_GROUP, OWN_AT_AT, OWN_BYTES,
-    OWN_QUEUE_AT, PEERS_STRIDE, QUEUE_ANY, SLOT_BYTES,
+    EVENTS_BYTES, GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES, INSTANCE_BYTES, KeysAt, LEAVE_BYTES,
+    LEAVE_PORT_AT, NO_GROUP, OWN_AT_AT, OWN_BYTES, OWN_QUEUE_AT, PEERS_STRIDE, QUEUE_ANY,
 };
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
-use quorumwire_fastpath::shared::RECENT_BYTES;
+use quorumwire_fastpath::shared::{ENDPOINT_PORT_AT, Endpoint, RECENT_BYTES, SLOT_BYTES};
 use quorumwire_fastpath::{Keys, RECENT_PLACES};
 use quorumwire_interfaces::PlaneKeys;
 use quorumwire_wire::packet::PacketReason;

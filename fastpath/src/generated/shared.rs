@@ -11,6 +11,12 @@ pub const RECENT_PLACES: usize = 2048;
 pub const RECENT_TEXT_BYTES_MAX: usize = 1392;
 /// A key in words of 4 bytes.
 pub const RECENT_KEY_WORDS: usize = 63;
+/// Who waits for the answer to an entry. Nobody.
+pub const REQUESTER_NONE: u8 = 0;
+/// Who waits for the answer to an entry. A client that sent a REQUEST.
+pub const REQUESTER_PACKET: u8 = 1;
+/// Who waits for the answer to an entry. A memcached client, to whom STORED is said.
+pub const REQUESTER_MEMCACHED: u8 = 2;
 
 /// What a step says shall be done.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -138,3 +144,103 @@ pub const RECENT_BYTES: usize = 3304;
 pub const RECENT_VERSION_AT: usize = 0;
 /// Where `of` stands in `recent`.
 pub const RECENT_OF_AT: usize = 8;
+
+/// One end of a datagram's way, in network byte order. IPv4 addresses are mapped ones.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[repr(C)]
+pub struct Endpoint {
+    /// The IP address.
+    pub address: [u8; 16],
+    /// The UDP port.
+    pub port: [u8; 2],
+    /// The Ethernet address; zero: not known.
+    pub mac: [u8; 6],
+}
+const _: () = {
+    assert!(size_of::<Endpoint>() == 24);
+    assert!(std::mem::offset_of!(Endpoint, address) == 0);
+    assert!(std::mem::offset_of!(Endpoint, port) == 16);
+    assert!(std::mem::offset_of!(Endpoint, mac) == 18);
+};
+/// Bytes of `endpoint`.
+pub const ENDPOINT_BYTES: usize = 24;
+/// Where `address` stands in `endpoint`.
+pub const ENDPOINT_ADDRESS_AT: usize = 0;
+/// Where `port` stands in `endpoint`.
+pub const ENDPOINT_PORT_AT: usize = 16;
+/// Where `mac` stands in `endpoint`.
+pub const ENDPOINT_MAC_AT: usize = 18;
+
+/// One entry of a ring that a plane writes and its host reads. `index` is written last, so whoever
+/// finds it finds all of the entry. Up to `payload`.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[repr(C)]
+pub struct SlotHead {
+    /// Of the entry.
+    pub index: u64,
+    /// The term of the entry before.
+    pub previous_term: u64,
+    /// The client session of the command.
+    pub session: u64,
+    /// Number of the command in its session.
+    pub sequence: u64,
+    /// The payload's checksum.
+    pub payload_crc32c: u32,
+    /// Bytes of the payload.
+    pub payload_bytes: u16,
+    /// As in the header.
+    pub flags: u8,
+    /// Who waits for the answer (`requester`).
+    pub requester: u8,
+    /// Where that is.
+    pub client: Endpoint,
+    /// The memcached client's number for its request.
+    pub request: u16,
+    /// 1: the plane answers it; 0: the host does, or nobody waits.
+    pub answered_here: u8,
+    /// Zero.
+    pub reserved: [u8; 5],
+}
+const _: () = {
+    assert!(size_of::<SlotHead>() == 72);
+    assert!(std::mem::offset_of!(SlotHead, index) == 0);
+    assert!(std::mem::offset_of!(SlotHead, previous_term) == 8);
+    assert!(std::mem::offset_of!(SlotHead, session) == 16);
+    assert!(std::mem::offset_of!(SlotHead, sequence) == 24);
+    assert!(std::mem::offset_of!(SlotHead, payload_crc32c) == 32);
+    assert!(std::mem::offset_of!(SlotHead, payload_bytes) == 36);
+    assert!(std::mem::offset_of!(SlotHead, flags) == 38);
+    assert!(std::mem::offset_of!(SlotHead, requester) == 39);
+    assert!(std::mem::offset_of!(SlotHead, client) == 40);
+    assert!(std::mem::offset_of!(SlotHead, request) == 64);
+    assert!(std::mem::offset_of!(SlotHead, answered_here) == 66);
+    assert!(std::mem::offset_of!(SlotHead, reserved) == 67);
+};
+/// Bytes of `slot`.
+pub const SLOT_BYTES: usize = 1448;
+/// Where `index` stands in `slot`.
+pub const SLOT_INDEX_AT: usize = 0;
+/// Where `previous_term` stands in `slot`.
+pub const SLOT_PREVIOUS_TERM_AT: usize = 8;
+/// Where `session` stands in `slot`.
+pub const SLOT_SESSION_AT: usize = 16;
+/// Where `sequence` stands in `slot`.
+pub const SLOT_SEQUENCE_AT: usize = 24;
+/// Where `payload_crc32c` stands in `slot`.
+pub const SLOT_PAYLOAD_CRC32C_AT: usize = 32;
+/// Where `payload_bytes` stands in `slot`.
+pub const SLOT_PAYLOAD_BYTES_AT: usize = 36;
+/// Where `flags` stands in `slot`.
+pub const SLOT_FLAGS_AT: usize = 38;
+/// Where `requester` stands in `slot`.
+pub const SLOT_REQUESTER_AT: usize = 39;
+/// Where `client` stands in `slot`.
+pub const SLOT_CLIENT_AT: usize = 40;
+/// Where `request` stands in `slot`.
+pub const SLOT_REQUEST_AT: usize = 64;
+/// Where `answered_here` stands in `slot`.
+pub const SLOT_ANSWERED_HERE_AT: usize = 66;
+/// Where `reserved` stands in `slot`.
+pub const SLOT_RESERVED_AT: usize = 67;
+/// Where `payload` stands in `slot`.
+pub const SLOT_PAYLOAD_AT: usize = 72;
