@@ -41,7 +41,8 @@ module qw_carry_out
     input  logic                  packet_ready_i,
     output logic                  packet_last_o,
     output logic [ BEAT_BITS-1:0] packet_data_o,
-    output sending_t              sending_o
+    output sending_t              sending_o,
+    output logic                  busy_o  // something is not carried out yet
 );
   // ---- Frames: to the host, away, or into records.
   localparam int RECORD_BEATS = 64;  // more than two of the longest
@@ -139,6 +140,9 @@ module qw_carry_out
     end
   end
 
+  logic head_valid;
+  always_comb busy_o = emits_waiting != 0 || head_valid || host_valid_o;
+
   // ---- Entries and packets.
   logic needs_beat, has_beat, to_log, to_seal, is_last, goes;
   logic [4:0] beat;
@@ -146,7 +150,6 @@ module qw_carry_out
   logic [143:0] client;
   logic [BEAT_BITS-1:0] data;
   // The slot's first beat, which is written last.
-  logic head_valid;
   logic [GROUP_BITS-1:0] head_group;
   logic [63:0] head_index, head_term;
   logic [BEAT_BITS-1:0] head, next_head;

@@ -60,7 +60,12 @@ module qw_core
     output logic                 no_neighbour_o,
     output logic                 refused_o,
     output logic [          7:0] reason_o,
-    output logic                 behind_o
+    output logic                 behind_o,
+    output logic [GROUP_BITS+2:0] behind_peer_o,
+    output logic                 commits_o,
+    output logic                 hears_o,
+    output logic [GROUPS_MAX-1:0] off_o,
+    output logic                 busy_o  // something is inside
 );
   logic verdict_valid, verdict_ready, frame_valid, frame_ready, frame_last;
   verdict_t verdict;
@@ -69,7 +74,8 @@ module qw_core
   logic fence, again, log_wants, log_valid, log_stalls;
   logic [63:0] log_term;
   again_t again_range;
-  logic [GROUPS_MAX-1:0] off, busy;
+  logic [GROUPS_MAX-1:0] busy;
+  logic ends_busy, decides, carries_out;
   logic [1:0] valid_of, ready_of, last_of, may_go;
   logic [1:0][BEAT_BITS-1:0] data_of;
   sending_t [1:0] sending_of;
@@ -84,7 +90,7 @@ module qw_core
       .packet_valid_i(packet_valid), .packet_ready_o(packet_ready), .packet_last_i(packet_last),
       .packet_data_i(packet_data), .sending_i(sending),
       .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_data_o, .tx_kept_o, .fence_o(fence), .sent_o, .no_neighbour_o,
-      .place_i, .keys_valid_i, .key_write_i, .key_number_i, .key_word_i, .key_data_i,
+      .busy_o(ends_busy), .place_i, .keys_valid_i, .key_write_i, .key_number_i, .key_word_i, .key_data_i,
       .peer_write_i, .peer_number_i, .peer_i
   );
   qw_decide decide (
@@ -92,7 +98,8 @@ module qw_core
       .order_registers_i, .order_done_o, .order_outcome_o, .order_made_o, .fence_i(fence), .place_i,
       .valid_i(verdict_valid), .ready_o(verdict_ready), .verdict_i(verdict),
       .decided_o(decided), .ready_i(decision_ready), .decision_o(decision),
-      .again_o(again), .again_range_o(again_range), .off_o(off), .refused_o, .reason_o, .behind_o
+      .again_o(again), .again_range_o(again_range), .off_o, .refused_o, .reason_o, .behind_o, .behind_peer_o,
+      .commits_o, .hears_o, .busy_o(decides)
   );
   qw_carry_out carry_out (
       .clk, .rst_i, .frame_valid_i(frame_valid), .frame_ready_o(frame_ready), .frame_last_i(frame_last),
@@ -102,16 +109,17 @@ module qw_core
       .log_wants_o(log_wants), .log_valid_o(log_valid), .log_ready_i(log_ready_i && !log_stalls), .log_group_o,
       .log_index_o, .log_term_o(log_term), .log_beat_o, .log_data_o,
       .packet_valid_o(valid_of[0]), .packet_ready_i(ready_of[0]), .packet_last_o(last_of[0]),
-      .packet_data_o(data_of[0]), .sending_o(sending_of[0])
+      .packet_data_o(data_of[0]), .sending_o(sending_of[0]), .busy_o(carries_out)
   );
   qw_again repeats (
       .clk, .rst_i, .log_wants_i(log_wants), .log_valid_i(log_valid_o && log_ready_i), .log_group_i(log_group_o),
       .log_index_i(log_index_o), .log_term_i(log_term), .log_beat_i(log_beat_o), .log_data_i(log_data_o),
-      .log_stalls_o(log_stalls), .ask_i(again), .ask_range_i(again_range), .off_i(off), .busy_o(busy),
+      .log_stalls_o(log_stalls), .ask_i(again), .ask_range_i(again_range), .off_i(off_o), .busy_o(busy),
       .packet_valid_o(valid_of[1]), .packet_ready_i(ready_of[1]), .packet_last_o(last_of[1]),
       .packet_data_o(data_of[1]), .sending_o(sending_of[1]), .left_o, .left_range_o
   );
   always_comb log_valid_o = log_valid && !log_stalls;
+  always_comb busy_o = ends_busy || decides || carries_out || busy != 0;
 
   // Packets of both, one after the other. A fence waits until nothing is sent again for its group.
   logic is_inside, chosen, was;  // the first, or the one that repeats

@@ -35,6 +35,7 @@ module qw_ends
     output logic                 fence_o,
     output logic                 sent_o,
     output logic                 no_neighbour_o,
+    output logic                 busy_o,  // a frame or a packet is inside
     // The host's. A key is written while it is not valid: its digest's words, then KEY_WORD_LOW and
     // KEY_WORD_HIGH.
     input  place_t               place_i,
@@ -50,6 +51,7 @@ module qw_ends
   logic check_ask, check_valid, make_ask, make_ready, make_valid;
   tag_request_t check, make;
   logic [63:0] tag;
+  logic seals;
   qw_tags tags (
       .clk, .rst_i, .key_write_i, .key_number_i, .key_word_i, .key_data_i,
       .check_ask_i(check_ask), .check_i(check), .check_valid_o(check_valid),
@@ -67,6 +69,15 @@ module qw_ends
       .data_i(packet_data_i), .sending_i, .place_i, .peer_write_i, .peer_number_i, .peer_i,
       .key_write_i, .key_number_i, .key_word_i, .key_data_i,
       .tag_ask_o(make_ask), .tag_ready_i(make_ready), .tag_request_o(make), .tag_valid_i(make_valid), .tag_i(tag),
-      .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_data_o, .tx_kept_o, .fence_o, .sent_o, .no_neighbour_o
+      .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_data_o, .tx_kept_o, .fence_o, .sent_o, .no_neighbour_o,
+      .busy_o(seals)
   );
+  // Each frame leaves, or is lost, or was broken.
+  logic [15:0] frames;
+  always_comb busy_o = frames != 0 || seals;
+  always_ff @(posedge clk) begin
+    frames <= frames + 16'(rx_valid_i && rx_last_i) - 16'(frame_valid_o && frame_ready_i && frame_last_o) -
+        16'(lost_o) - 16'(broken_o);
+    if (rst_i) frames <= '0;
+  end
 endmodule

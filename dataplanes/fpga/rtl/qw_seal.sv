@@ -41,7 +41,8 @@ module qw_seal
     output logic                 fence_o,
     // A frame was made; one was not, because nobody knows the Ethernet address.
     output logic                 sent_o,
-    output logic                 no_neighbour_o
+    output logic                 no_neighbour_o,
+    output logic                 busy_o  // a packet has not left yet
 );
   // Packets that may be within, and of those, packets whose tag is not asked for.
   localparam int PACKETS_MAX = 64;
@@ -445,6 +446,7 @@ module qw_seal
     outgoing <= outgoing + 6'(valid_e0) - 6'(tx_valid_o && tx_ready_i);
     sent_o <= valid_e0 && step.last && !rst_i;
     no_neighbour_o <= job_valid && !job.known && !job.is_fence && !rst_i;
+    busy_o <= packets != 0 || outgoing != 0 || fenced;
     // There is one fence at a time.
     if (job_valid && job.is_fence) begin
       fenced <= 1'b1;

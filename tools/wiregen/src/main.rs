@@ -28,7 +28,8 @@ const FASTPATH: &str = "fastpath/shared.toml";
 const STORE: &str = "apps/kv/shared.toml";
 /// What the programs in the kernel and their host share.
 const XDP: &str = "dataplanes/xdp/shared.toml";
-
+/// What a core in gates and its host share.
+const FPGA: &str = "dataplanes/fpga/shared.toml";
 /// What a served program and its replica share.
 const RINGS: &str = "client/interpose/shared.toml";
 
@@ -73,10 +74,15 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
     let fastpath = shared::parse(&read(FASTPATH)?, &schema, packets).context(FASTPATH)?;
     let below = Elsewhere::of_packets(&schema).and(&fastpath, "quorumwire_fastpath");
     let xdp = shared::parse(&read(XDP)?, &schema, below).context(XDP)?;
+    let fpga = shared::parse(&read(FPGA)?, &schema, Elsewhere::of_packets(&schema));
+    let gates = of_gates(
+        &fpga.context(FPGA)?,
+        systemverilog::generate(&schema, &checks),
+    );
     let rings = shared::parse(&read(RINGS)?, &schema, Elsewhere::default()).context(RINGS)?;
     let wire = &root.join("wire");
     let peer_messages = messages::bodies(wire, "peer.proto", "PeerMessage")?;
-    Ok(vec![
+    let others = vec![
         Made {
             path: "wire/src/generated/peer.rs",
             from: "wire/peer.proto",
@@ -101,11 +107,6 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
             path: "wire/generated/quorumwire.lua",
             from: FORMAT,
             text: lua::generate(&schema, &peer_messages),
-        },
-        Made {
-            path: "dataplanes/fpga/rtl/generated/qw_pkg.sv",
-            from: FORMAT,
-            text: systemverilog::generate(&schema, &checks),
         },
         Made {
             path: "fastpath/include/qw_checks.h",
@@ -162,7 +163,34 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
             from: RINGS,
             text: shared::rust::generate(&rings, RINGS),
         },
-    ])
+    ];
+    Ok(others.into_iter().chain(gates).collect())
+}
+
+/// What is made for gates, and for the host of a core.
+fn of_gates(fpga: &shared::Shared, packets: String) -> [Made; 4] {
+    [
+        Made {
+            path: "dataplanes/fpga/rtl/generated/qw_pkg.sv",
+            from: FORMAT,
+            text: packets,
+        },
+        Made {
+            path: "dataplanes/fpga/rtl/generated/qw_host_pkg.sv",
+            from: FPGA,
+            text: shared::systemverilog::generate(fpga, FPGA, "qw_host_pkg"),
+        },
+        Made {
+            path: "dataplanes/fpga/src/generated/shared.rs",
+            from: FPGA,
+            text: shared::rust::generate(fpga, FPGA),
+        },
+        Made {
+            path: "dataplanes/fpga/registers.md",
+            from: FPGA,
+            text: shared::table::generate(fpga, FPGA, "The register map of a core"),
+        },
+    ]
 }
 
 /// Fails with the names of all files that are not what they should be.

@@ -5,6 +5,8 @@ pub mod c;
 pub mod rust;
 #[cfg(test)]
 mod shared_test;
+pub mod systemverilog;
+pub mod table;
 
 use crate::schema::{Schema, check_doc, check_spelling};
 use anyhow::{Context, Result, bail, ensure};

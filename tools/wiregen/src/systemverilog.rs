@@ -78,6 +78,8 @@ fn write_all(out: &mut String, schema: &Schema, checks: &[Check]) -> std::fmt::R
     structure(out, "paxos_registers", about, &schema.paxos_registers)?;
     let about = "What an acceptor knows of one instance.";
     structure(out, "paxos_slot", about, &schema.paxos_slot)?;
+    in_memory(out, "header", &schema.header)?;
+    in_memory(out, "registers", &schema.registers)?;
     writeln!(out, "endpackage\n// verilator lint_on UNUSEDPARAM")
 }
 
@@ -103,25 +105,84 @@ fn structure(out: &mut String, of: &str, about: &str, layout: &Layout) -> std::f
         8 * layout.bytes
     )?;
     writeln!(out, "  typedef struct packed {{")?;
-    for Field {
-        name,
-        bits,
-        count,
-        doc,
-        ..
-    } in &layout.fields
-    {
-        out.push_str(&comment::systemverilog("    ", doc));
-        let array = count.map(|count| format!("[{}:0]", count - 1));
+    for field in &layout.fields {
+        out.push_str(&comment::systemverilog("    ", &field.doc));
+        let array = field.count.map(|count| format!("[{}:0]", count - 1));
         let array = array.unwrap_or_default();
-        let end = if KEYWORDS.contains(&name.as_str()) {
-            "_"
-        } else {
-            ""
-        };
-        writeln!(out, "    logic {array}[{}:0] {name}{end};", bits - 1)?;
+        let name = called(field);
+        writeln!(out, "    logic {array}[{}:0] {name};", field.bits - 1)?;
     }
     writeln!(out, "  }} {of}_t;")
+}
+
+/// Between a structure and the words of 64 bits that a host has in its memory, lowest byte first.
+fn in_memory(out: &mut String, of: &str, layout: &Layout) -> std::fmt::Result {
+    let last = layout.bytes / 8 - 1;
+    let (words, vector) = (format!("[{last}:0][63:0]"), format!("{of}_t"));
+    for (name, from, to, about) in [
+        (
+            format!("{of}_of_memory"),
+            &words,
+            &vector,
+            "as a host's memory has it.",
+        ),
+        (
+            format!("memory_of_{of}"),
+            &vector,
+            &words,
+            "as a host's memory has it, the first word in element 0.",
+        ),
+    ] {
+        let is_to_memory = name.starts_with("memory");
+        let kind = |of: &String| {
+            if of.starts_with('[') {
+                format!("logic {of}")
+            } else {
+                of.clone()
+            }
+        };
+        writeln!(
+            out,
+            "\n  // A {of} {about}\n  function automatic {} {name}(input {} from);",
+            kind(to),
+            kind(from)
+        )?;
+        for (field, offset, bits) in elements(layout) {
+            let word = format!("[{}][{}+:{bits}]", offset / 8, 8 * (offset % 8));
+            if is_to_memory {
+                writeln!(out, "    {name}{word} = from.{field};")?;
+            } else {
+                writeln!(out, "    {name}.{field} = from{word};")?;
+            }
+        }
+        writeln!(out, "  endfunction")?;
+    }
+    Ok(())
+}
+
+/// Each field, and each element of an array: its name, where it stands in memory, and its bits.
+fn elements(layout: &Layout) -> Vec<(String, usize, usize)> {
+    let of_field = |field: &Field| -> Vec<_> {
+        let name = called(field);
+        let (offset, bits) = (field.offset, field.bits);
+        match field.count {
+            None => vec![(name, offset, bits)],
+            Some(count) => (0..count)
+                .map(|at| (format!("{name}[{at}]"), offset + at * bits / 8, bits))
+                .collect(),
+        }
+    };
+    layout.fields.iter().flat_map(of_field).collect()
+}
+
+/// Its name in this language.
+fn called(field: &Field) -> String {
+    let end = if KEYWORDS.contains(&field.name.as_str()) {
+        "_"
+    } else {
+        ""
+    };
+    format!("{}{end}", field.name)
 }
 
 #[cfg(test)]
@@ -149,6 +210,8 @@ mod tests {
             "    logic [6:0][63:0] match_index;\n",
             "    logic [63:0] sequence_;\n",
             "  } registers_t;\n",
+            "    header_of_memory.kind = from[0][24+:8];\n",
+            "    memory_of_registers[8][0+:64] = from.match_index[0];\n",
         ] {
             assert!(text.contains(line), "{line:?} is not in {text}");
         }

@@ -411,5 +411,119 @@ package qw_pkg;
     // Zero.
     logic [7:0] reserved;
   } paxos_slot_t;
+
+  // A header as a host's memory has it.
+  function automatic header_t header_of_memory(input logic [8:0][63:0] from);
+    header_of_memory.magic = from[0][0+:16];
+    header_of_memory.version = from[0][16+:8];
+    header_of_memory.kind = from[0][24+:8];
+    header_of_memory.sender = from[0][32+:8];
+    header_of_memory.flags = from[0][40+:8];
+    header_of_memory.payload_bytes = from[0][48+:16];
+    header_of_memory.group = from[1][0+:32];
+    header_of_memory.payload_crc32c = from[1][32+:32];
+    header_of_memory.term = from[2][0+:64];
+    header_of_memory.index = from[3][0+:64];
+    header_of_memory.previous_term = from[4][0+:64];
+    header_of_memory.commit_index = from[5][0+:64];
+    header_of_memory.session = from[6][0+:64];
+    header_of_memory.sequence_ = from[7][0+:64];
+    header_of_memory.tag = from[8][0+:64];
+  endfunction
+
+  // A header as a host's memory has it, the first word in element 0.
+  function automatic logic [8:0][63:0] memory_of_header(input header_t from);
+    memory_of_header[0][0+:16] = from.magic;
+    memory_of_header[0][16+:8] = from.version;
+    memory_of_header[0][24+:8] = from.kind;
+    memory_of_header[0][32+:8] = from.sender;
+    memory_of_header[0][40+:8] = from.flags;
+    memory_of_header[0][48+:16] = from.payload_bytes;
+    memory_of_header[1][0+:32] = from.group;
+    memory_of_header[1][32+:32] = from.payload_crc32c;
+    memory_of_header[2][0+:64] = from.term;
+    memory_of_header[3][0+:64] = from.index;
+    memory_of_header[4][0+:64] = from.previous_term;
+    memory_of_header[5][0+:64] = from.commit_index;
+    memory_of_header[6][0+:64] = from.session;
+    memory_of_header[7][0+:64] = from.sequence_;
+    memory_of_header[8][0+:64] = from.tag;
+  endfunction
+
+  // A registers as a host's memory has it.
+  function automatic registers_t registers_of_memory(input logic [24:0][63:0] from);
+    registers_of_memory.term = from[0][0+:64];
+    registers_of_memory.start_index = from[1][0+:64];
+    registers_of_memory.last_index = from[2][0+:64];
+    registers_of_memory.last_term = from[3][0+:64];
+    registers_of_memory.commit_index = from[4][0+:64];
+    registers_of_memory.persisted_index = from[5][0+:64];
+    registers_of_memory.released_index = from[6][0+:64];
+    registers_of_memory.round = from[7][0+:64];
+    registers_of_memory.match_index[0] = from[8][0+:64];
+    registers_of_memory.match_index[1] = from[9][0+:64];
+    registers_of_memory.match_index[2] = from[10][0+:64];
+    registers_of_memory.match_index[3] = from[11][0+:64];
+    registers_of_memory.match_index[4] = from[12][0+:64];
+    registers_of_memory.match_index[5] = from[13][0+:64];
+    registers_of_memory.match_index[6] = from[14][0+:64];
+    registers_of_memory.heard_round[0] = from[15][0+:64];
+    registers_of_memory.heard_round[1] = from[16][0+:64];
+    registers_of_memory.heard_round[2] = from[17][0+:64];
+    registers_of_memory.heard_round[3] = from[18][0+:64];
+    registers_of_memory.heard_round[4] = from[19][0+:64];
+    registers_of_memory.heard_round[5] = from[20][0+:64];
+    registers_of_memory.heard_round[6] = from[21][0+:64];
+    registers_of_memory.group = from[22][0+:32];
+    registers_of_memory.ring_slots = from[22][32+:32];
+    registers_of_memory.window = from[23][0+:32];
+    registers_of_memory.role = from[23][32+:8];
+    registers_of_memory.me = from[23][40+:8];
+    registers_of_memory.leader = from[23][48+:8];
+    registers_of_memory.replicas = from[23][56+:8];
+    registers_of_memory.quorum = from[24][0+:8];
+    registers_of_memory.held = from[24][8+:8];
+    registers_of_memory.reserved[0] = from[24][16+:16];
+    registers_of_memory.reserved[1] = from[24][32+:16];
+    registers_of_memory.reserved[2] = from[24][48+:16];
+  endfunction
+
+  // A registers as a host's memory has it, the first word in element 0.
+  function automatic logic [24:0][63:0] memory_of_registers(input registers_t from);
+    memory_of_registers[0][0+:64] = from.term;
+    memory_of_registers[1][0+:64] = from.start_index;
+    memory_of_registers[2][0+:64] = from.last_index;
+    memory_of_registers[3][0+:64] = from.last_term;
+    memory_of_registers[4][0+:64] = from.commit_index;
+    memory_of_registers[5][0+:64] = from.persisted_index;
+    memory_of_registers[6][0+:64] = from.released_index;
+    memory_of_registers[7][0+:64] = from.round;
+    memory_of_registers[8][0+:64] = from.match_index[0];
+    memory_of_registers[9][0+:64] = from.match_index[1];
+    memory_of_registers[10][0+:64] = from.match_index[2];
+    memory_of_registers[11][0+:64] = from.match_index[3];
+    memory_of_registers[12][0+:64] = from.match_index[4];
+    memory_of_registers[13][0+:64] = from.match_index[5];
+    memory_of_registers[14][0+:64] = from.match_index[6];
+    memory_of_registers[15][0+:64] = from.heard_round[0];
+    memory_of_registers[16][0+:64] = from.heard_round[1];
+    memory_of_registers[17][0+:64] = from.heard_round[2];
+    memory_of_registers[18][0+:64] = from.heard_round[3];
+    memory_of_registers[19][0+:64] = from.heard_round[4];
+    memory_of_registers[20][0+:64] = from.heard_round[5];
+    memory_of_registers[21][0+:64] = from.heard_round[6];
+    memory_of_registers[22][0+:32] = from.group;
+    memory_of_registers[22][32+:32] = from.ring_slots;
+    memory_of_registers[23][0+:32] = from.window;
+    memory_of_registers[23][32+:8] = from.role;
+    memory_of_registers[23][40+:8] = from.me;
+    memory_of_registers[23][48+:8] = from.leader;
+    memory_of_registers[23][56+:8] = from.replicas;
+    memory_of_registers[24][0+:8] = from.quorum;
+    memory_of_registers[24][8+:8] = from.held;
+    memory_of_registers[24][16+:16] = from.reserved[0];
+    memory_of_registers[24][32+:16] = from.reserved[1];
+    memory_of_registers[24][48+:16] = from.reserved[2];
+  endfunction
 endpackage
 // verilator lint_on UNUSEDPARAM
