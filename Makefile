@@ -1,10 +1,11 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network hdl hdl-check deb install leveldb ci
+.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network hdl hdl-check hdl-plane deb install leveldb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
 	@echo 'make demo-network   consensus as a network service, and a page to cut links and kill switches (root; docs/paxos.md)'
 	@echo 'make hdl       modules in gates against the C that they must equal (dataplanes/fpga)'
+	@echo 'make hdl-plane the core in gates, simulated, as a data plane: it passes the suite that every plane does'
 	@echo 'make build     target/release/quorumwire, the one binary (6 min from nothing on 2 cores)'
 	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace, ARGS=--roles'
@@ -235,6 +236,12 @@ hdl:
 	$(MAKE) --no-print-directory hdl-check
 hdl-check:
 	VERILATOR_ROOT=$(VERILATOR_ROOT) PATH=$(HDL_TOOLS)/bin:$(VERILATOR_ROOT)/bin:$$PATH $(HDL_TOOLS)/bin/python3 dataplanes/fpga/check $(ARGS)
+
+# Builds the core into a plane, and has it pass what every plane does.
+hdl-plane:
+	@tools/setup hdl
+	cargo clippy --quiet --locked --package quorumwire-plane-fpga --features simulated -- --deny warnings
+	cargo test --locked --package quorumwire-conformance-tests --features fpga-sim --test fpga
 
 deb: build
 	@[ "$$($(CARGO_DEB) --version 2>/dev/null)" = "cargo-deb $(CARGO_DEB_VERSION)" ] || \

@@ -1,5 +1,5 @@
-//! A slot of a ring that a plane writes, in the kernel or in gates, and its host reads; and where somebody is, as
-//! it stands there.
+//! A slot of a ring that a plane writes, in the kernel or in gates, and its host reads; and where somebody
+//! is, as it stands there.
 use crate::ring::{EntryHead, ReplyAddress};
 use crate::shared::{Endpoint, REQUESTER_MEMCACHED, REQUESTER_NONE, REQUESTER_PACKET, SlotHead};
 use quorumwire_wire::packet::FLAG_BLIND;

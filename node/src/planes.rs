@@ -11,6 +11,9 @@ pub static KINDS: &[&PlaneKind] = &[
     // The fastest first: so `auto` tries them. A slower way to run one of them belongs behind the faster one.
     &quorumwire_plane_xdp::KIND,
     &quorumwire_plane_socket::KIND,
+    // Behind one that always can: `auto` never takes it.
+    #[cfg(feature = "fpga-sim")]
+    &quorumwire_plane_fpga::KIND,
 ];
 
 /// Where the common case runs.

@@ -40,8 +40,9 @@ impl OnFollower {
     }
 }
 
-/// The data planes that the environment may name; without it there is none.
-const PLANES: [&str; 4] = ["none", "socket", "xdp", "auto"];
+/// The data planes that the environment may name; without it there is none. The last one is one of a server
+/// that was built with the feature `fpga-sim`.
+const PLANES: [&str; 5] = ["none", "socket", "xdp", "auto", "fpga-sim"];
 /// What the environment says for [`Tls::Peers`]; `off` is the other word.
 const PEERS: &str = "peers";
 
