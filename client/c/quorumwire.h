@@ -168,6 +168,9 @@ int quorumwire_fd(quorumwire_t *handle);
 /*
  * What is known of an instance, from 1 on, as of now. Blocks until a replica has
  * answered, at most until the deadline. Sets `*recovered` if it returns QUORUMWIRE_OK.
+ * On a Paxos deployment it decides a no-op where nothing was proposed; an instance that
+ * the handle's learner has had already is QUORUMWIRE_ERROR_ARGUMENT, and one too far
+ * ahead to be asked for is QUORUMWIRE_NOT_DECIDED, beyond the last that it has had.
  */
 int quorumwire_recover(quorumwire_t *handle, uint64_t instance, quorumwire_recovered_t *recovered);
 
