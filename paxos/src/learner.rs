@@ -516,7 +516,8 @@ impl Learner {
         }
     }
 
-    fn report(&self, orders: &mut Orders) {
+    /// Says how far it is, and what its application has kept, to all whose windows that fills.
+    pub fn report(&self, orders: &mut Orders) {
         let header = Header {
             index: self.kept,
             sequence: self.votes.next() - 1,

@@ -132,6 +132,13 @@ impl LearnerHost {
         self.carry_out(orders, None, driver);
     }
 
+    /// It ends: what was kept since it was said last is said now, so that it fills no window meanwhile.
+    pub fn leave(&mut self, driver: &mut dyn Driver) {
+        let mut orders = Orders::new();
+        self.learner.report(&mut orders);
+        self.carry_out(orders, None, driver);
+    }
+
     fn carry_out(&mut self, orders: Orders, asked_by: Option<SocketAddr>, driver: &mut dyn Driver) {
         self.place.carry_out(orders, asked_by, None, driver);
     }

@@ -469,6 +469,8 @@ impl MemberThread {
                 break;
             }
         }
+        self.host.leave(&mut self.station.driver());
+        self.station.wire.flush();
         for (_, done) in std::mem::take(&mut self.submitted) {
             done(Err(MemberError::Unknown));
         }

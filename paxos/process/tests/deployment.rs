@@ -521,3 +521,20 @@ fn a_checkpoint_makes_room_though_more_had_been_learned_before_the_one_before_it
         submit(value);
     }
 }
+
+/// A program that has ended fills no window with what it had checkpointed.
+#[test]
+fn what_was_checkpointed_last_is_said_though_the_program_ends_at_once() {
+    let world = World::begin(3, 1, Durability::Sync, "");
+    let one = world.member(0);
+    let last = one.submit(b"a value").expect("decided");
+    take(&one, 1);
+    one.checkpoint(last).expect("kept");
+    drop(one);
+    for switch in &world.acceptors {
+        wait_for("what it has checkpointed", || {
+            let checkpoint = switch.status.get().last_checkpoint;
+            checkpoint.is_some_and(|(_, upto)| upto >= last)
+        });
+    }
+}
