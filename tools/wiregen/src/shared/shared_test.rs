@@ -1,5 +1,5 @@
 //! Small files of shared structures: what is made of them, typed by hand, and what is wrong with others.
-use super::{Elsewhere, Shared, c, parse, rust};
+use super::{Elsewhere, Shared, c, parse, rust, systemverilog, table};
 use crate::schema;
 use anyhow::Result;
 
@@ -71,15 +71,15 @@ const LAYOUTS: [Layout; 21] = [
     ("recent_answer", 1648, &[0, 2, 4, 256]),
     ("recent", 3304, &[0, 8]),
     ("endpoint", 24, &[0, 16, 18]),
-    ("config", 32, &[0, 4, 8, 12, 16, 24, 28]),
-    ("own", 32, &[0, 24, 28]),
-    ("trial_head", 16, &[0, 4, 8]),
-    ("trial", 272, &[0, 16]),
     (
         "slot",
         1448,
         &[0, 8, 16, 24, 32, 36, 38, 39, 40, 64, 66, 67, 72],
     ),
+    ("config", 32, &[0, 4, 8, 12, 16, 24, 28]),
+    ("own", 32, &[0, 24, 28]),
+    ("trial_head", 16, &[0, 4, 8]),
+    ("trial", 272, &[0, 16]),
     (
         "group",
         320,
@@ -116,6 +116,33 @@ fn the_committed_structures_stand_where_they_stood() {
         (names[0], names[12], names[22]),
         ("received", "events_lost", "came_by_other_queue")
     );
+}
+
+/// Some lines of what gates and people get, typed by hand.
+#[test]
+fn gates_and_people_are_told_where_things_stand() {
+    let shared = parsed(SMALL).unwrap();
+    let gates = systemverilog::generate(&shared, "a/file", "small_pkg");
+    let page = table::generate(&shared, "a/file", "Small");
+    for (text, line) in [
+        (&gates, "package small_pkg;"),
+        (&page, "# Small"),
+        (&page, "| at | name | bytes | |"),
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line:?} in {text}");
+    }
+    for one in &shared.structs {
+        let bytes = format!(
+            "localparam int {}_BYTES = {};",
+            one.name.to_uppercase(),
+            one.bytes
+        );
+        assert!(gates.contains(&bytes), "{bytes} in {gates}");
+        for field in &one.fields {
+            let row = format!("| `{:#05x}` | `{}` |", field.offset, field.name);
+            assert!(page.contains(&row), "{row} in {page}");
+        }
+    }
 }
 
 #[test]
