@@ -240,7 +240,8 @@ hdl-check:
 # Builds the core into a plane, and has it pass what every plane does.
 hdl-plane:
 	@tools/setup hdl
-	cargo clippy --quiet --locked --package quorumwire-plane-fpga --features simulated -- --deny warnings
+	cargo clippy --quiet --locked --package quorumwire-plane-fpga --package quorumwire-conformance-tests \
+		--features quorumwire-plane-fpga/simulated,quorumwire-conformance-tests/fpga-sim --all-targets -- --deny warnings
 	cargo test --locked --package quorumwire-conformance-tests --features fpga-sim --test fpga
 
 deb: build

@@ -50,6 +50,8 @@ mod simulated {
             .filter(|it| it.extension().is_some_and(|it| it == "sv") && !packages.contains(it))
             .collect();
         modules.sort();
+        // What it made of other sources before is not to be compiled.
+        let _ = std::fs::remove_dir_all(&made);
         let mut verilator = Command::new(root.join("bin/verilator"));
         verilator
             .env("VERILATOR_ROOT", &root)

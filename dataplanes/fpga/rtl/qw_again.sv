@@ -115,7 +115,7 @@ module qw_again
   // verilator lint_off UNUSEDSIGNAL
   slot_t slot;
   // verilator lint_on UNUSEDSIGNAL
-  logic is_there, is_off, is_last, leaves, skips, next_entry;
+  logic is_there, is_off, is_last, leaves, next_entry;
   logic [PLACE_BITS-1:0] place;
   logic [4:0] beat, beats, read_beat;
   logic [15:0] bytes;
@@ -133,7 +133,6 @@ module qw_again
     next = state;
     takes = 1'b0;
     leaves = 1'b0;
-    skips = 1'b0;
     next_entry = 1'b0;
     unique case (state)
       IDLE:
@@ -147,11 +146,9 @@ module qw_again
       JUDGES:
       if (!is_there) next = IDLE;
       else if (!now.answers || slot.answered_here[0]) next = SENDS;
-      else begin
-        // A blind write that somebody else was asked: the host knows whom to answer.
-        skips = (slot.flags & FLAG_BLIND) != 0 && slot.requester != 0;
-        next_entry = 1'b1;
-      end
+      // A blind write that somebody else was asked: the host knows whom to answer. It answers the rest as well.
+      else if ((slot.flags & FLAG_BLIND) != 0 && slot.requester != 0) next = IDLE;
+      else next_entry = 1'b1;
       // Once it has begun, nobody writes there.
       SENDS:
       if (beat == 0 && !is_there) next = IDLE;
@@ -163,13 +160,10 @@ module qw_again
     if (is_off && state != IDLE && !(state == SENDS && beat != 0)) begin
       next = IDLE;
       leaves = 1'b0;
-      skips = 1'b0;
-    end else if ((leaves || skips) && overflows) begin
+    end else if (leaves && overflows) begin
       // The host hears one thing a clock.
       next = state;
       leaves = 1'b0;
-      skips = 1'b0;
-      next_entry = 1'b0;
     end
     done = state != IDLE && next == IDLE;
   end
@@ -190,9 +184,8 @@ module qw_again
     if (state == READS) slot[63:0] <= read[BEAT_BITS-1-:64];
     if (state != SENDS) beat <= '0;
     else if (packet_valid_o && packet_ready_i) beat <= beat + 1'b1;
-    left_o <= (overflows || leaves || skips) && !rst_i;
+    left_o <= (overflows || leaves) && !rst_i;
     left_range_o <= overflows ? ask_range_i : now;
-    if (!overflows && skips) left_range_o.upto <= now.from;
     if (rst_i) state <= IDLE;
   end
 

@@ -40,7 +40,8 @@ module qw_decide
     output logic [           7:0] reason_o,
     output logic                  behind_o,
     output logic [GROUP_BITS+2:0] behind_peer_o,
-    // A packet moved a commit index; one answered a heartbeat. Something is not decided yet.
+    // A packet moved a commit index; one answered a heartbeat, or may have: who
+    // lacks entries answers with a question. Something is not decided yet.
     output logic                  commits_o,
     output logic                  hears_o,
     output logic                  busy_o
@@ -235,7 +236,8 @@ module qw_decide
     behind_o <= valid3 && steps3 && is_softwares && outcome3.reason == REASON_BEHIND_RING && !rst_i;
     behind_peer_o <= {verdict3.found.group, in3.sender[2:0]};
     commits_o <= valid3 && steps3 && !is_softwares && (outcome3.actions & ACTION_COMMIT) != 0 && !rst_i;
-    hears_o <= valid3 && steps3 && !is_softwares && leads && in3.kind == KIND_HEARTBEAT_OK && !rst_i;
+    hears_o <= valid3 && steps3 && !is_softwares && leads &&
+        (in3.kind == KIND_HEARTBEAT_OK || in3.kind == KIND_RETRANSMIT) && !rst_i;
     busy_o <= waiting != 0 || valid1 || valid2 || valid3 || under_way;
     waiting <= waiting + 4'(ready_o || order_ready_o && order_op_i == OP_OFF) - 4'(decided_o && ready_i);
     if (rst_i) waiting <= '0;

@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t BEAT_BYTES = 64;
 // Frames that wait for the core: more than it could have under way. One more is dropped.
 constexpr std::size_t COMING_MAX = 512;
-// Clocks between two frames, so that a leader's copies leave as fast as requests come.
+// Clocks between two frames: a card's network has gaps, too. More come than leave all the same
+// where a frame has several copies; what finds no room in the core is lost, and counted.
 constexpr unsigned REST_CLOCKS = 8;
 // No answer over AXI4-Lite takes so long.
 constexpr unsigned ANSWER_CLOCKS_MAX = 16;
@@ -126,12 +127,12 @@ struct qw_card_model {
 extern "C" {
 
 // Its memory stays the caller's, which touches it only between calls.
-qw_card_model *qw_card_new(std::uint8_t *memory, std::size_t bytes) { return new qw_card_model(memory, bytes); }
+qw_card_model *qw_card_new(std::uint8_t *memory, std::size_t bytes) noexcept { return new qw_card_model(memory, bytes); }
 
-void qw_card_free(qw_card_model *card) { delete card; }
+void qw_card_free(qw_card_model *card) noexcept { delete card; }
 
 // A frame comes from the network. It is dropped if too many wait.
-void qw_card_receive(qw_card_model *card, const std::uint8_t *frame, std::size_t bytes) {
+void qw_card_receive(qw_card_model *card, const std::uint8_t *frame, std::size_t bytes) noexcept {
     if (bytes == 0 || card->coming.size() >= COMING_MAX) {
         card->dropped++;
         return;
@@ -140,7 +141,7 @@ void qw_card_receive(qw_card_model *card, const std::uint8_t *frame, std::size_t
 }
 
 // Until nothing more happens by itself, at most so many clocks; how many there were.
-std::size_t qw_card_run(qw_card_model *card, std::size_t clocks_max) {
+std::size_t qw_card_run(qw_card_model *card, std::size_t clocks_max) noexcept {
     std::size_t clocks = 0;
     unsigned rest = 0;
     while (clocks < clocks_max && rest < REST_MIN) {
@@ -152,7 +153,7 @@ std::size_t qw_card_run(qw_card_model *card, std::size_t clocks_max) {
 }
 
 // Whether it was written.
-int qw_card_write(qw_card_model *card, std::uint32_t at, std::uint32_t value) {
+int qw_card_write(qw_card_model *card, std::uint32_t at, std::uint32_t value) noexcept {
     Vqw_card &core = card->core;
     core.s_axil_awaddr = at;
     core.s_axil_wdata = value;
@@ -171,7 +172,7 @@ int qw_card_write(qw_card_model *card, std::uint32_t at, std::uint32_t value) {
 }
 
 // Whether it was read.
-int qw_card_read(qw_card_model *card, std::uint32_t at, std::uint32_t *value) {
+int qw_card_read(qw_card_model *card, std::uint32_t at, std::uint32_t *value) noexcept {
     Vqw_card &core = card->core;
     core.s_axil_araddr = at;
     core.s_axil_arvalid = 1;
@@ -191,7 +192,7 @@ int qw_card_read(qw_card_model *card, std::uint32_t at, std::uint32_t *value) {
 
 // The next frame that it has sent, or, if so asked, that is for the host; its bytes, or 0 if there
 // is none. One that is longer than there is room is cut.
-std::size_t qw_card_take(qw_card_model *card, int for_host, std::uint8_t *frame, std::size_t room) {
+std::size_t qw_card_take(qw_card_model *card, int for_host, std::uint8_t *frame, std::size_t room) noexcept {
     std::deque<Frame> &frames = (for_host ? card->for_host : card->sent).frames;
     if (frames.empty()) return 0;
     const std::size_t bytes = std::min(room, frames.front().size());
@@ -201,7 +202,7 @@ std::size_t qw_card_take(qw_card_model *card, int for_host, std::uint8_t *frame,
 }
 
 // Frames dropped because too many waited, and beats that were not for the host's memory.
-void qw_card_counts(const qw_card_model *card, std::uint64_t *dropped, std::uint64_t *outside) {
+void qw_card_counts(const qw_card_model *card, std::uint64_t *dropped, std::uint64_t *outside) noexcept {
     *dropped = card->dropped;
     *outside = card->outside;
 }

@@ -230,9 +230,9 @@ impl Card {
         self.read(CORE_COUNT_AT + 8 * number)
     }
 
-    /// Frames that the model has dropped, and beats that were written elsewhere than into the ring.
-    pub fn lost(&self) -> (u64, u64) {
-        self.model.counts()
+    /// Frames that the model has dropped.
+    pub fn frames_dropped(&self) -> u64 {
+        self.model.counts().0
     }
 
     /// The slot of an index.
@@ -256,7 +256,8 @@ impl Card {
 
     /// The clock runs until nothing more happens by itself.
     pub fn run(&mut self) -> Result<(), PlaneError> {
-        if self.model.run(CLOCKS_MAX) == CLOCKS_MAX {
+        // A beat beside the ring would be an entry's that is lost.
+        if self.model.run(CLOCKS_MAX) == CLOCKS_MAX || self.model.counts().1 != 0 {
             return Err(FAILED);
         }
         Ok(())

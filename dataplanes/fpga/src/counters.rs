@@ -33,11 +33,27 @@ counters! {
     }
 }
 
+counters! {
+    /// What happened between the card and its network.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct NetworkCounters {
+        /// Frames that came to the simulated card
+        pub received: "card_frames_received",
+        /// Frames that the system dropped because too many waited for the simulated card
+        pub dropped: "card_frames_dropped",
+        /// Frames that the system did not take from the simulated card
+        pub not_sent: "card_frames_not_sent",
+        /// Times that the system gave the simulated card no frame because of an error
+        pub receive_errors: "card_receive_errors",
+    }
+}
+
 /// As of the last look.
 #[derive(Default)]
 pub struct Counted {
     core: CoreCounters,
-    reasons: BTreeMap<&'static str, u64>,
+    /// What the engine counts, too: packets handed to the network, entries stored, and the reasons.
+    alike: BTreeMap<&'static str, u64>,
 }
 
 impl Counted {
@@ -53,23 +69,25 @@ impl Counted {
             no_neighbour: own(COUNT_NO_NEIGHBOUR)?,
             left_lost: own(COUNT_LEFT_LOST)?,
             entries: own(COUNT_ENTRIES)?,
-            frames_dropped: card.lost().0,
+            frames_dropped: card.frames_dropped(),
         };
+        let alike = [("sent", core.frames_sent), ("entries_stored", core.entries)];
         let names = PacketReason::ALL.map(PacketReason::name);
         let counts = names
             .into_iter()
             .enumerate()
             .map(|(number, name)| Ok((name, card.count(number)?)));
+        let counts = alike.into_iter().map(Ok).chain(counts);
         Ok(Self {
             core,
-            reasons: counts.collect::<Result<_, PlaneError>>()?,
+            alike: counts.collect::<Result<_, PlaneError>>()?,
         })
     }
 
     /// All that the engine and the core have counted; what both count is one number.
     pub fn each(&self, engine: &Counters, sink: CounterSink<'_>) {
         engine.each_and_reasons(&mut |counter, count| {
-            let in_core = self.reasons.get(counter.name).copied().unwrap_or(0);
+            let in_core = self.alike.get(counter.name).copied().unwrap_or(0);
             sink(counter, count + in_core);
         });
         self.core.each(sink);
@@ -77,9 +95,10 @@ impl Counted {
 }
 
 /// All that this plane counts.
-pub const COUNTERS: [&[Counter]; 4] = [
+pub const COUNTERS: [&[Counter]; 5] = [
     Counters::DECLARED,
     ReasonCounters::DECLARED,
     CoreCounters::DECLARED,
+    NetworkCounters::DECLARED,
     SocketCounters::DECLARED,
 ];

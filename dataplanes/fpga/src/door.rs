@@ -34,7 +34,7 @@ const DESCRIPTORS_MAX: usize = 2;
 fn open(kind_options: &KindOptions<'_>, setup: PlaneSetup) -> Result<OpenPlanes, NotOpened> {
     let (ring_slots, advertised) = (setup.ring_slots, setup.advertised);
     let (mut planes, mut runs) = (Vec::new(), None);
-    for (number, group) in setup.numbered() {
+    for (number, group) in (0..).zip(setup.groups) {
         let listen = address_at(kind_options.listen, number);
         let options = Options {
             group,

@@ -4,7 +4,6 @@
 use crate::shared::SLOT_STRIDE;
 use quorumwire_fastpath::shared::SlotHead;
 use quorumwire_wire::packet::{Header, PAYLOAD_BYTES_MAX, Registers};
-use std::cell::UnsafeCell;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::{io, mem, ptr};
@@ -38,10 +37,11 @@ unsafe extern "C" {
     fn qw_card_counts(card: *const Model, dropped: *mut u64, outside: *mut u64);
 }
 
-/// A card, and the memory that it writes the log to: slots of a ring.
+/// A card, and the memory that it writes the log to: slots of a ring. Both sides reach it by the same
+/// pointer.
 pub struct CardModel {
     model: NonNull<Model>,
-    ring: Box<[UnsafeCell<Slot>]>,
+    ring: NonNull<[Slot]>,
 }
 // SAFETY: the model belongs to no thread, and only whoever has this calls it.
 unsafe impl Send for CardModel {}
@@ -50,24 +50,28 @@ impl CardModel {
     /// A card after its reset, with a ring of so many slots.
     pub fn new(slots: u32) -> Self {
         // SAFETY: zeros are a slot.
-        let empty = || UnsafeCell::new(unsafe { mem::zeroed::<Slot>() });
-        let ring: Box<[UnsafeCell<Slot>]> = (0..slots).map(|_| empty()).collect();
-        let memory = ring.as_ptr().cast::<u8>().cast_mut();
-        // SAFETY: the ring lives as long as the model and may be written through its cells.
-        let model = unsafe { qw_card_new(memory, ring.len() * SLOT_STRIDE) };
-        let model = NonNull::new(model).expect("C++ has no memory");
+        let empty = || unsafe { mem::zeroed::<Slot>() };
+        let ring: Box<[Slot]> = (0..slots).map(|_| empty()).collect();
+        let bytes = ring.len() * SLOT_STRIDE;
+        let ring = NonNull::from(Box::leak(ring));
+        // SAFETY: the ring lives as long as the model, and nobody holds a part of it while C++ runs.
+        let model = unsafe { qw_card_new(ring.cast().as_ptr(), bytes) };
+        let model = NonNull::new(model).expect("what C++ makes is somewhere");
         Self { model, ring }
     }
 
     /// A slot of the ring. The card changes none while this is held: that would need `&mut self`.
     pub fn slot(&self, number: usize) -> &Slot {
-        // SAFETY: nobody writes there without having `self` alone.
-        unsafe { &*self.ring[number].get() }
+        assert!(number < self.ring.len());
+        // SAFETY: within the ring; nobody writes there without having `self` alone.
+        unsafe { self.ring.cast::<Slot>().add(number).as_ref() }
     }
 
     /// A slot, to be written by the host.
     pub fn slot_mut(&mut self, number: usize) -> &mut Slot {
-        self.ring[number].get_mut()
+        assert!(number < self.ring.len());
+        // SAFETY: within the ring, and `self` is had alone.
+        unsafe { self.ring.cast::<Slot>().add(number).as_mut() }
     }
 
     /// A frame comes from the network.
@@ -114,8 +118,11 @@ impl CardModel {
 
 impl Drop for CardModel {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more.
-        unsafe { qw_card_free(self.model.as_ptr()) }
+        // SAFETY: nobody uses it any more, and then nobody the ring, which was a box.
+        unsafe {
+            qw_card_free(self.model.as_ptr());
+            drop(Box::from_raw(self.ring.as_ptr()));
+        }
     }
 }
 
@@ -218,6 +225,48 @@ pub fn links() -> io::Result<Vec<Link>> {
     Ok(links)
 }
 
+/// What is asked of the system for frames that wait; it may give less.
+const FRAMES_BYTES: i32 = 4 << 20;
+
+fn set(socket: &OwnedFd, level: i32, option: i32, value: i32) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(size_of::<i32>()).expect("small");
+    // SAFETY: the value lives through the call.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            length,
+        )
+    };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Frames that the system has dropped since this was asked last, because too many waited.
+pub fn frames_dropped(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: a plain structure.
+    let mut counted: libc::tpacket_stats = unsafe { mem::zeroed() };
+    let mut length = libc::socklen_t::try_from(size_of::<libc::tpacket_stats>()).expect("small");
+    // SAFETY: both live through the call.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut counted).cast(),
+            &raw mut length,
+        )
+    };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(counted.tp_drops.into())
+}
+
 /// A socket that gets all frames that come to an interface, and by which frames leave. It does not block.
 pub fn packet_socket(index: i32) -> io::Result<OwnedFd> {
     let every = u16::try_from(libc::ETH_P_ALL).expect("16 bits").to_be();
@@ -235,6 +284,10 @@ pub fn packet_socket(index: i32) -> io::Result<OwnedFd> {
     at.sll_protocol = every;
     at.sll_ifindex = index;
     let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_ll>()).expect("small");
+    // The host's own frames are none of the card's.
+    set(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
+    // Less than asked for costs frames that are sent again, and are counted.
+    let _ = set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, FRAMES_BYTES);
     // SAFETY: the address lives through the call.
     let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const at).cast(), length) };
     if bound != 0 {
@@ -243,34 +296,12 @@ pub fn packet_socket(index: i32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The next frame that came; how long it is. What left is none. `None`: there is none.
+/// The next frame that came; how long it is. `None`: there is none.
 pub fn next_frame(socket: BorrowedFd<'_>, frame: &mut [u8]) -> io::Result<Option<usize>> {
-    loop {
-        // SAFETY: a plain structure.
-        let mut from: libc::sockaddr_ll = unsafe { mem::zeroed() };
-        let mut length = libc::socklen_t::try_from(size_of::<libc::sockaddr_ll>()).expect("small");
-        // SAFETY: there is so much room, and the address lives through the call.
-        let got = unsafe {
-            libc::recvfrom(
-                socket.as_raw_fd(),
-                frame.as_mut_ptr().cast(),
-                frame.len(),
-                0,
-                (&raw mut from).cast(),
-                &raw mut length,
-            )
-        };
-        let Ok(bytes) = usize::try_from(got) else {
-            let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::WouldBlock {
-                Ok(None)
-            } else {
-                Err(error)
-            };
-        };
-        if from.sll_pkttype != libc::PACKET_OUTGOING {
-            return Ok(Some(bytes));
-        }
+    match rustix::io::read(socket, frame) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(rustix::io::Errno::AGAIN) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

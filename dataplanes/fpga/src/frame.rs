@@ -23,6 +23,9 @@ pub trait Network: Outbox + Send {
     /// The host's own datagrams leave now.
     fn flush(&mut self);
 
+    /// Looks at what the system has counted.
+    fn look(&mut self) {}
+
     /// What it has counted.
     fn count(&self, sink: CounterSink<'_>);
 }
@@ -33,7 +36,9 @@ pub fn datagram_in(frame: &[u8]) -> Option<(SocketAddr, SocketAddr, &[u8])> {
     let (source, destination, udp): (IpAddr, IpAddr, &[u8]) = match ethernet[12..] {
         [0x08, 0x00] => {
             let head: &[u8; 20] = packet.first_chunk()?;
-            if head[0] != 0x45 || head[9] != 17 {
+            // Options and fragments: the system would put them together, which nobody does here.
+            let is_part = u16::from_be_bytes([head[6], head[7]]) & 0x3fff != 0;
+            if head[0] != 0x45 || head[9] != 17 || is_part {
                 return None;
             }
             let ip = |at: usize| head[at..at + 4].try_into().map(u32::from_be_bytes);

@@ -1,6 +1,7 @@
 //! The network of a simulated card: a packet socket at an interface. The host's own datagrams leave by a UDP
 //! socket, as from a machine whose card the core is in.
-use crate::ffi::{Link, hear_nothing, links, next_frame, packet_socket};
+use crate::counters::NetworkCounters;
+use crate::ffi::{Link, frames_dropped, hear_nothing, links, next_frame, packet_socket};
 use crate::frame::Network;
 use quorumwire_datagrams::Datagrams;
 use quorumwire_fastpath::Outbox;
@@ -17,6 +18,7 @@ pub struct AtInterface {
     link: Link,
     frames: OwnedFd,
     datagrams: Datagrams,
+    counters: NetworkCounters,
 }
 
 impl AtInterface {
@@ -42,6 +44,7 @@ impl AtInterface {
             link,
             frames,
             datagrams,
+            counters: NetworkCounters::default(),
         })
     }
 
@@ -89,19 +92,39 @@ impl Network for AtInterface {
     }
 
     fn next_frame(&mut self, frame: &mut [u8]) -> Option<usize> {
-        next_frame(self.frames.as_fd(), frame).ok().flatten()
+        match next_frame(self.frames.as_fd(), frame) {
+            Ok(Some(bytes)) => {
+                self.counters.received += 1;
+                Some(bytes)
+            }
+            Ok(None) => None,
+            Err(_) => {
+                self.counters.receive_errors += 1;
+                None
+            }
+        }
     }
 
     fn send_frame(&mut self, frame: &[u8]) {
         // One that is lost is asked for again.
-        let _ = rustix::io::write(&self.frames, frame);
+        if rustix::io::write(&self.frames, frame).is_err() {
+            self.counters.not_sent += 1;
+        }
     }
 
     fn flush(&mut self) {
         self.datagrams.flush();
     }
 
+    fn look(&mut self) {
+        match frames_dropped(self.frames.as_fd()) {
+            Ok(dropped) => self.counters.dropped += dropped,
+            Err(_) => self.counters.receive_errors += 1,
+        }
+    }
+
     fn count(&self, sink: CounterSink<'_>) {
+        self.counters.each(sink);
         self.datagrams.counters().each(sink);
     }
 }

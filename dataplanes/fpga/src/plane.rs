@@ -3,11 +3,11 @@ use crate::card::Card;
 use crate::counters::Counted;
 use crate::frame::{FRAME_BYTES_MAX, Network, datagram_in};
 use crate::store::CardRegisters;
-use quorumwire_fastpath::shared::Endpoint as At;
+use quorumwire_fastpath::shared::Endpoint as Place;
 use quorumwire_fastpath::{Engine, Options, address_of, address_of_peer};
 use quorumwire_interfaces::{
-    Answer, Command, CounterSink, DataPlane, Endpoint, Grant, Index, Limits, PlaneError,
-    PlaneEvent, PlaneKeys, Registers,
+    Answer, Command, CounterSink, DataPlane, Endpoint, Grant, Index, Limits, PLANE_REPLICAS_MAX,
+    PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -15,17 +15,20 @@ use std::time::{Duration, Instant};
 
 /// How often the core's counters are looked at.
 const COUNTS_PAUSE: Duration = Duration::from_millis(200);
-/// How often it is asked where a replica is that nobody knew.
+/// How often it is asked where a replica is that nobody knew, and where those are that were known.
 const SEEK_PAUSE: Duration = Duration::from_millis(5);
+const SEEK_AGAIN_PAUSE: Duration = Duration::from_millis(500);
 
 /// A data plane in a core that is simulated.
 pub struct FpgaPlane<N> {
     engine: Engine<CardRegisters>,
     network: N,
     own: SocketAddr,
-    /// Replicas of the running grant.
-    peers: Vec<SocketAddr>,
-    /// Some of them the core does not know the Ethernet addresses of.
+    /// Replicas of the running grant, and their Ethernet addresses as the core knows them.
+    peers: Vec<(SocketAddr, [u8; 6])>,
+    /// Of these, this one.
+    me: usize,
+    /// Another one's Ethernet address is not known.
     is_unknown: bool,
     next_seek: Instant,
     failed: Option<PlaneError>,
@@ -43,7 +46,7 @@ impl<N: Network> FpgaPlane<N> {
     pub fn new(own: SocketAddr, options: Options, network: N) -> Result<Self, PlaneError> {
         let engine = Engine::within(options, |options| {
             let mut card = Card::new(options.ring_slots)?;
-            card.set_own(&At::new(own, network.mac()))?;
+            card.set_own(&Place::new(own, network.mac()))?;
             Ok(CardRegisters::new(card, options.ring_slots))
         })?;
         let now = Instant::now();
@@ -52,6 +55,7 @@ impl<N: Network> FpgaPlane<N> {
             network,
             own,
             peers: Vec::new(),
+            me: 0,
             is_unknown: false,
             next_seek: now,
             failed: None,
@@ -88,24 +92,36 @@ impl<N: Network> FpgaPlane<N> {
         }
     }
 
-    /// Tells the core where the replicas are.
-    fn tell_peers(&mut self) -> Result<(), PlaneError> {
-        self.is_unknown = false;
-        for (slot, peer) in (0..).zip(self.peers.clone()) {
-            let mac = self.network.mac_of(peer.ip()).unwrap_or_default();
-            self.is_unknown |= mac == [0; 6] && peer != self.own;
-            self.card().set_peer(slot, &At::new(peer, mac))?;
+    /// Tells the core where a replica is, with the Ethernet address that is known.
+    fn tell_peer(&mut self, slot: u8, peer: SocketAddr) -> Result<(), PlaneError> {
+        let mac = self.network.mac_of(peer.ip()).unwrap_or_default();
+        if let Some(known) = self.peers.get_mut(usize::from(slot)) {
+            *known = (peer, mac);
         }
-        Ok(())
+        self.card().set_peer(slot, &Place::new(peer, mac))
     }
 
+    /// Replicas may have moved to other Ethernet addresses. One that nobody knows any more is where it was.
     fn seek(&mut self) {
         let now = Instant::now();
-        if self.is_unknown && now >= self.next_seek {
-            self.next_seek = now + SEEK_PAUSE;
-            let told = self.tell_peers();
-            self.noted(told);
+        if now < self.next_seek {
+            return;
         }
+        self.is_unknown = false;
+        for (slot, (peer, known)) in (0..).zip(self.peers.clone()) {
+            let mac = self.network.mac_of(peer.ip()).unwrap_or(known);
+            self.is_unknown |= mac == [0; 6] && usize::from(slot) != self.me;
+            if mac != known {
+                let told = self.tell_peer(slot, peer);
+                self.noted(told);
+            }
+        }
+        self.next_seek = now
+            + if self.is_unknown {
+                SEEK_PAUSE
+            } else {
+                SEEK_AGAIN_PAUSE
+            };
     }
 
     /// What the core has sent leaves, and what its host has.
@@ -161,6 +177,7 @@ impl<N: Network> FpgaPlane<N> {
         let now = Instant::now();
         if now >= self.next_count {
             self.next_count = now + COUNTS_PAUSE;
+            self.network.look();
             let counted = Counted::of(self.card());
             if let Some(counted) = self.noted(counted) {
                 self.counted = counted;
@@ -171,7 +188,7 @@ impl<N: Network> FpgaPlane<N> {
 
 impl<N: Network> DataPlane for FpgaPlane<N> {
     fn can_reach(&self, endpoint: &Endpoint) -> bool {
-        address_of(endpoint).is_some()
+        address_of(endpoint).is_some_and(|it| it.is_ipv4())
     }
 
     fn limits(&self) -> Limits {
@@ -186,14 +203,27 @@ impl<N: Network> DataPlane for FpgaPlane<N> {
 
     fn engage(&mut self, grant: &Grant) -> Result<(), PlaneError> {
         self.check()?;
-        self.peers = grant.peers.iter().map(address_of_peer).collect();
-        self.tell_peers()?;
+        if self.engine.is_engaged() {
+            return Err(PlaneError::Engaged);
+        }
+        // More than these the engine refuses.
+        let peers = grant.peers.iter().take(PLANE_REPLICAS_MAX);
+        let peers: Vec<_> = peers.map(address_of_peer).collect();
+        self.peers = peers.iter().map(|peer| (*peer, [0; 6])).collect();
+        self.me = grant.me.into();
+        for (slot, peer) in (0..).zip(peers) {
+            self.tell_peer(slot, peer)?;
+        }
+        self.next_seek = Instant::now();
+        self.seek();
         self.engine.engage(grant)
     }
 
     fn disengage(&mut self) -> Registers {
         let registers = self.engine.disengage();
         self.send();
+        self.peers.clear();
+        self.is_unknown = false;
         registers
     }
 
@@ -201,15 +231,15 @@ impl<N: Network> DataPlane for FpgaPlane<N> {
         let Some(address) = address_of(endpoint) else {
             return;
         };
-        if let Some(peer) = self.peers.get_mut(usize::from(slot)) {
-            *peer = address;
-            let told = self.tell_peers();
+        if usize::from(slot) < self.peers.len() {
+            let told = self.tell_peer(slot, address);
             self.noted(told);
+            self.next_seek = Instant::now();
         }
         self.engine.set_peer(slot, endpoint);
     }
 
-    /// The core's clock runs only within calls, each of which looks at them.
+    /// The core moves them only within calls that look at them.
     fn registers(&self) -> Registers {
         self.engine.registers()
     }

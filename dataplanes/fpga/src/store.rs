@@ -80,9 +80,14 @@ impl RegisterStore for CardRegisters {
         for index in stale.take(self.slots as usize) {
             self.card.slot_mut(index).head.index = 0;
         }
-        self.card.engage(registers)?;
-        self.filled = registers.last_index;
-        self.made()
+        let filled = std::mem::replace(&mut self.filled, registers.last_index);
+        let engaged = self.card.engage(registers).and_then(|()| self.made());
+        // Whoever hears of an error takes the core for off.
+        engaged.inspect_err(|_| {
+            self.filled = filled;
+            let stopped = self.card.order(Order::Off, 0);
+            assert!(stopped.is_ok(), "the core was not stopped");
+        })
     }
 
     fn disengage(&mut self) {

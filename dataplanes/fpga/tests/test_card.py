@@ -11,7 +11,7 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from dice import Dice
 from frames import IPV4_MAPPED, endpoint_of, frame_of, signed
 from in_c import Fastpath, Keys, Place
-from layouts import FORMAT, HEADER, KIND, LIMIT, REGISTERS, ROLE, ROOT
+from layouts import FORMAT, HEADER, KIND, LIMIT, REASON, REGISTERS, ROLE, ROOT
 from test_crc32c import crc32c
 from test_step import OPS, registers, stepped
 from test_step import header as step_header
@@ -70,9 +70,10 @@ class Card:
     async def take(self, into, stream):
         frame = b""
         valid, last, data, kept = (getattr(self.dut, f"{stream}_{name}_o") for name in ("valid", "last", "data", "kept"))
+        ready = getattr(self.dut, f"{stream}_ready_i")
         while True:
             await ReadOnly()
-            if int(valid.value):
+            if int(valid.value) and int(ready.value):
                 frame += int(data.value).to_bytes(BEAT, "big")[:int(kept.value)]
                 if int(last.value):
                     into.append(frame)
@@ -82,7 +83,7 @@ class Card:
     async def take_log(self):
         while True:
             await ReadOnly()
-            if int(self.dut.log_valid_o.value):
+            if int(self.dut.log_valid_o.value) and int(self.dut.log_ready_i.value):
                 self.log.append((int(self.dut.log_address_o.value), int(self.dut.log_data_o.value).to_bytes(BEAT, "big")))
             await RisingEdge(self.dut.clk)
 
@@ -191,17 +192,16 @@ async def orders_are_steps_as_in_the_c(dut):
     card, reached = Card(dut), collections.Counter()
     dice, c = card.dice, card.c
     await card.begin()
-    states = [REGISTERS.zeros() for _ in range(NUMBER["groups"])]
+    states, is_on = [REGISTERS.zeros() for _ in range(NUMBER["groups"])], [False] * NUMBER["groups"]
     for _ in range(500):
         group = dice.below(2)
         state, op = states[group], dice.one_of([*OPS[1:], "submit", "engage"])
-        is_off = state["role"] == ROLE["off"]
         engaged = registers(dice, c) if op == "engage" else None
         given = step_header(dice, state) if op == "submit" else None
         number = dice.near(state["round"] if op == "heartbeat" else state["last_index"])
         found = await card.order(op, group, given, number, engaged)
         # The registers are the host's only while the group is off and all of it has left: that is when OFF is done.
-        if op == "engage" and states[group]["role"] != ROLE["off"]:
+        if op == "engage" and is_on[group]:
             assert found is None, "it was engaged while it was on"
             reached["refused"] += 1
             continue
@@ -209,8 +209,9 @@ async def orders_are_steps_as_in_the_c(dut):
         assert found == (expected, state), f"{op} {number} of {given} in {states[group]}\nin gates {found}\nin C     {(expected, state)}"
         states[group] = state
         reached[op] += 1
-        reached["off"] += is_off
-    assert {*OPS[1:], "refused"} <= set(reached), reached
+        is_on[group] = op == "engage" or is_on[group] and op != "off"
+        reached["on"] += is_on[group]
+    assert {*OPS[1:], "refused", "on"} <= {name for name, count in reached.items() if count}, reached
     for order in (0, 7, 255, OPS.index("engage") | 8 << 8, OPS.index("off") | 255 << 8):
         await card.write("order", order)
         assert await card.read("state") & STATE["refused"], order
@@ -315,7 +316,7 @@ async def the_log_goes_to_the_hosts_memory_and_the_host_is_told(dut):
     await card.write("left_what", 0)
     assert not await card.read("left_what") & 1
     state = {**REGISTERS.zeros(), "role": ROLE["leader"], "term": 3, "last_term": 3, "ring_slots": 16, "window": 16, "replicas": 3, "quorum": 2,
-             "group": 7, "last_index": 90, "released_index": 90}
+             "group": 7, "last_index": 90, "commit_index": 90, "released_index": 90}
     await card.order("off", 0)
     await card.order("engage", 0, state=state)
     await come({"kind": KIND["retransmit"], "index": 5, "sender": 2, "term": 3})
@@ -328,6 +329,72 @@ async def the_log_goes_to_the_hosts_memory_and_the_host_is_told(dut):
     for index in range(NUMBER["left_max"] + 4):
         await come({"kind": KIND["retransmit"], "index": 80, "sender": 1, "term": 3})
     assert await card.read("count", REASONS + COUNT["left_lost"]) == 4
-    await card.receive(frame_of(dice, place, 0, b"QW" + dice.bytes(70)))
+    # What is lost and broken, each once.
+    async def counted(name):
+        return await card.read("count", REASONS + COUNT[name])
+
+    request_of = frame_of(dice, place, 0, signed(card.c, keys, {**base_of, "kind": KIND["request"], "sender": LIMIT["sender_client"]}, b""))
+    dut.rx_error_i.value = 1
+    await card.receive(request_of)
+    dut.rx_error_i.value = 0
     await card.rests()
-    assert await card.read("count", REASONS + COUNT["frames_broken"]) == 0
+    assert await counted("frames_broken") == 1
+    await card.write("peer_end", 7400 << 48)
+    await card.write("peer", 1)
+    await card.receive(request_of)
+    await card.rests()
+    assert await counted("no_neighbour") == 1
+    before = [await card.read("count", number) for number in range(REASONS)]
+    await card.write("keys_valid", 0)
+    await card.receive(request_of)
+    await card.rests()
+    tag = next(number for number, name in REASON.items() if name == "tag")
+    after = [await card.read("count", number) for number in range(REASONS)]
+    assert [after[number] - before[number] for number in range(REASONS)] == [number == tag for number in range(REASONS)]
+    dut.host_ready_i.value = 0
+    while not await counted("frames_not_taken"):
+        await card.receive(dice.bytes(1500))
+
+
+@cocotb.test()
+async def what_an_order_is_about_stays_until_it_is_done(dut):
+    """OFF is done when all has left, and the network takes nothing: so the order is under way for as long as it is looked at."""
+    card, keys, place = Card(dut), Keys(), Place()
+    dice = card.dice
+    await card.begin()
+    place.at[0] = endpoint_of(IPV4_MAPPED + dice.bytes(4), 7401, dice.bytes(6))
+    await lead(card, place, keys)
+    given = {**HEADER.zeros(), "magic": 0x5157, "version": 1, "group": 7, "kind": KIND["request"], "sender": LIMIT["sender_client"]}
+    # An early notice comes before the entry does, which finds no way into memory yet.
+    await card.write("causes", sum(CAUSE.values()))
+    dut.tx_ready_i.value = dut.log_ready_i.value = 0
+    packet = signed(card.c, keys, {**given, "payload_bytes": 200, "payload_crc32c": crc32c(bytes(200))}, bytes(200))
+    await card.receive(frame_of(dice, place, 0, packet))
+    await ClockCycles(dut.clk, 400)
+    assert not await card.read("causes") & CAUSE["entry"]
+    dut.log_ready_i.value = 1
+    await RisingEdge(dut.clk)
+    dut.log_ready_i.value = 0
+    await ClockCycles(dut.clk, 4)
+    assert await card.read("causes") & CAUSE["entry"] and not await card.read("count", REASONS + COUNT["entries"])
+    dut.log_ready_i.value = 1
+    state = {**REGISTERS.zeros(), "role": ROLE["leader"], "term": 9, "replicas": 3, "quorum": 2, "ring_slots": 16, "window": 16}
+    await card.write("number", 77)
+    await card.write_memory("registers", REGISTERS.memory(state))
+    await card.write("causes", CAUSE["order"])
+    await card.write("order", OPS.index("off"))
+    await ClockCycles(dut.clk, 400)
+    assert await card.read("state") & (STATE["under_way"] | STATE["busy"]) == STATE["under_way"] | STATE["busy"]
+    assert not await card.read("causes") & CAUSE["order"]
+    for name in ("number", "registers", "header"):
+        assert not await card.half(AT[name][0], 5) and not await card.half(AT[name][0] + 4, 5), name
+    assert await card.read("number") == 77
+    # Neither another order nor the group's next registers.
+    await card.write("order", OPS.index("engage"))
+    assert await card.read("state") & STATE["refused"]
+    dut.tx_ready_i.value = 1
+    while await card.read("state") & STATE["under_way"]:
+        pass
+    assert len(card.frames) == 2 and await card.read("causes") & CAUSE["order"]
+    assert (await card.read_memory("made_registers", REGISTERS))["term"] == 3, "it was not engaged"
+    assert await card.order("engage", 0, state=state), "it is off now"

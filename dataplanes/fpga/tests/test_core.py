@@ -43,12 +43,13 @@ class Model:
         self.host, self.sent, self.slots, self.left, self.reached = [], [], {}, [], collections.Counter()
 
     def repeat(self, group, first, last, of_entry, written=None):
-        """What is done for entries from the ring on the chip, up to the first that is not there, or is being written."""
+        """What is done for entries from the ring on the chip, up to the first that is not there, is being written, or is the host's."""
         for index in range(first, last + 1):
             kept = self.bench.kept.get(place_of(group, index))
             if index == written or not kept or kept[:3] != (group, index, self.states[group]["term"]):
                 return index
-            of_entry(index, SLOT_HEAD.unpack(kept[3][:SLOT_HEAD.size]), kept[3][SLOT_HEAD.size:])
+            if of_entry(index, SLOT_HEAD.unpack(kept[3][:SLOT_HEAD.size]), kept[3][SLOT_HEAD.size:]):
+                return index
         return None
 
     def resend(self, group, first, peer):
@@ -75,7 +76,8 @@ class Model:
                 self.send(group, header, b"", [endpoint_of(address, port, mac)])
             elif slot[6] & FLAG["blind"] and slot[7]:
                 self.reached["answered by the host alone"] += 1
-                self.left.append(("answer", group, index, index, None))
+                return True
+            return False
 
         last = self.states[group]["commit_index"]
         left = self.repeat(group, first, last, answer, written)

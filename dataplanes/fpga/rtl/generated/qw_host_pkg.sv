@@ -36,17 +36,19 @@ package qw_host_pkg;
   // `registers`. Refused unless it is off.
   localparam logic [7:0] ORDER_ENGAGE = 8'd5;
   // What the host does to a group: a step like a packet's, between those of packets. The group
-  // takes part no more. Done once all that it sends has left, and all that it stores is written.
+  // takes part no more. Done once all that it sends has left, and all that it stores was taken by
+  // the shell, which must have it in memory before the host reads that this is done.
   localparam logic [7:0] ORDER_OFF = 8'd6;
 
   // Cause of an interrupt. An entry has begun to be written: an early notice.
   localparam logic [31:0] CAUSE_ENTRY = 32'd1;
-  // Cause of an interrupt. As many entries as `notice_entries` says have been written since this
-  // was last cleared, or one, `notice_clocks` ago.
+  // Cause of an interrupt. As many entries as `notice_entries` says have been written since the
+  // last notice, or one, `notice_clocks` ago.
   localparam logic [31:0] CAUSE_ENTRIES = 32'd2;
   // Cause of an interrupt. A packet moved a commit index.
   localparam logic [31:0] CAUSE_COMMITTED = 32'd4;
-  // Cause of an interrupt. Leader: a replica answered a heartbeat.
+  // Cause of an interrupt. Leader: a replica answered a heartbeat, or may have: who lacks entries
+  // answers with a question.
   localparam logic [31:0] CAUSE_HEARD = 32'd8;
   // Cause of an interrupt. Something is left to the host: see `left_what`.
   localparam logic [31:0] CAUSE_LEFT = 32'd16;
@@ -62,7 +64,8 @@ package qw_host_pkg;
   // State of a core. The last order was refused: a group was to be engaged that is not off, there
   // is no such order, or another one was under way.
   localparam logic [31:0] STATE_REFUSED = 32'd2;
-  // State of a core. A frame, a packet or an entry is inside.
+  // State of a core. A frame, a packet or an entry is inside. Between two modules it may read 0 for
+  // a clock or two.
   localparam logic [31:0] STATE_BUSY = 32'd4;
 
   // What is counted behind the reasons. Frames from the network for which there was no room.
@@ -90,7 +93,8 @@ package qw_host_pkg;
   localparam int CORE_CLOCKS_AT = 8;
   // Only read. Bits: `state`.
   localparam int CORE_STATE_AT = 16;
-  // Only read. A bit for each group that is off.
+  // Only read. A bit for each group that is off: it steps no more, though what it had decided may
+  // still leave until OFF is done.
   localparam int CORE_OFF_AT = 24;
   // Bits: `cause`. Writing ones clears them.
   localparam int CORE_CAUSES_AT = 32;
@@ -103,7 +107,8 @@ package qw_host_pkg;
   localparam int CORE_NOTICE_CLOCKS_AT = 56;
   // Writing it gives an order: its number (`order`), then, from bit 8 on, the group.
   localparam int CORE_ORDER_AT = 64;
-  // What the order is about.
+  // What the order is about. This, `registers` and `header` refuse to be written while an order is
+  // under way.
   localparam int CORE_NUMBER_AT = 72;
   // ENGAGE: they become the group's.
   localparam int CORE_REGISTERS_AT = 80;
@@ -146,7 +151,8 @@ package qw_host_pkg;
   localparam int CORE_PEER_END_AT = 904;
   // Writing it makes that the place of a replica: its group, eight places each.
   localparam int CORE_PEER_AT = 912;
-  // Where in the host's memory a group's ring begins.
+  // Where in the host's memory a group's ring begins: to be written before the group is engaged, as
+  // `ring_masks`. A reset leaves both as they were.
   localparam int CORE_RINGS_AT = 920;
   // Slots of a group's ring, a power of two, less one.
   localparam int CORE_RING_MASKS_AT = 984;

@@ -34,17 +34,19 @@ pub enum Order {
     /// The group gets `registers`. Refused unless it is off.
     Engage = 5,
     /// The group takes part no more. Done once all that it sends has left, and all that it stores
-    /// is written.
+    /// was taken by the shell, which must have it in memory before the host reads that this is
+    /// done.
     Off = 6,
 }
 /// Cause of an interrupt. An entry has begun to be written: an early notice.
 pub const CAUSE_ENTRY: u32 = 1;
-/// Cause of an interrupt. As many entries as `notice_entries` says have been written since this was
-/// last cleared, or one, `notice_clocks` ago.
+/// Cause of an interrupt. As many entries as `notice_entries` says have been written since the last
+/// notice, or one, `notice_clocks` ago.
 pub const CAUSE_ENTRIES: u32 = 2;
 /// Cause of an interrupt. A packet moved a commit index.
 pub const CAUSE_COMMITTED: u32 = 4;
-/// Cause of an interrupt. Leader: a replica answered a heartbeat.
+/// Cause of an interrupt. Leader: a replica answered a heartbeat, or may have: who lacks entries
+/// answers with a question.
 pub const CAUSE_HEARD: u32 = 8;
 /// Cause of an interrupt. Something is left to the host: see `left_what`.
 pub const CAUSE_LEFT: u32 = 16;
@@ -59,7 +61,8 @@ pub const STATE_UNDER_WAY: u32 = 1;
 /// State of a core. The last order was refused: a group was to be engaged that is not off, there is
 /// no such order, or another one was under way.
 pub const STATE_REFUSED: u32 = 2;
-/// State of a core. A frame, a packet or an entry is inside.
+/// State of a core. A frame, a packet or an entry is inside. Between two modules it may read 0 for
+/// a clock or two.
 pub const STATE_BUSY: u32 = 4;
 /// What is counted behind the reasons. Frames from the network for which there was no room.
 pub const COUNT_FRAMES_LOST: u32 = 0;
