@@ -409,12 +409,19 @@ fn a_replica_inside_that_cannot_start_is_an_error_that_says_why() -> Result<()> 
             .any(|it| it.contains("replica started")))
     })?;
     // Whoever goes away while it is answered ends no program that has SIGPIPE's default.
-    let (own, others) = blocked_signals(runs.0.id())?;
+    // The program's own thread has it blocked until those of the replica have begun.
     let is_blocked = |it: &u64| it & SIGPIPE_BIT != 0;
-    ensure!(
-        !is_blocked(&own) && !others.is_empty() && others.iter().all(is_blocked),
-        "{own:x} {others:x?}"
-    );
+    let mut blocked = (0, Vec::new());
+    wait_within(
+        "threads of the library that block it alone",
+        DEADLINE,
+        || {
+            blocked = blocked_signals(runs.0.id())?;
+            let (own, others) = &blocked;
+            Ok(!is_blocked(own) && !others.is_empty() && others.iter().all(is_blocked))
+        },
+    )
+    .with_context(|| format!("{blocked:x?}"))?;
     ensure!(
         runs.0.try_wait()?.is_none(),
         "{:?}",
