@@ -82,7 +82,7 @@ NOT_OVER_IPV6 := clients::a_request clients::foreign clients::one clients::reque
 # The cluster tests use network namespaces and real processes: as root, one at a time in a program. They mostly wait,
 # so four programs run at once. Two at once run those that time packets and terms, or need a disk that syncs fast.
 # Those that keep processors busy, or measure how busy they are, get the machine to themselves.
-IN_PAIRS := fast_terms leveldb losses pauses standstill
+IN_PAIRS := fast_terms leveldb losses membership pauses standstill
 ALONE := busy_machine busy_polls handshake_floods slow_followers
 RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time --programs-at-once 4 \
 	--in-pairs $(IN_PAIRS) --alone $(ALONE)
