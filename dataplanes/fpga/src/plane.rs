@@ -9,7 +9,6 @@ use quorumwire_interfaces::{
     Answer, Command, CounterSink, DataPlane, Endpoint, Grant, Index, Limits, PLANE_REPLICAS_MAX,
     PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
-use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -321,10 +320,7 @@ impl<N: Network> DataPlane for FpgaPlane<N> {
 
     fn fault(&self) -> Option<&str> {
         match &self.failed {
-            Some(PlaneError::Failed(text)) => Some(match text {
-                Cow::Borrowed(text) => text,
-                Cow::Owned(text) => text,
-            }),
+            Some(PlaneError::Failed(text)) => Some(text),
             Some(_) => Some("the core does not do what its host orders"),
             None => None,
         }

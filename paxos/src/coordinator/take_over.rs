@@ -123,11 +123,13 @@ impl TakeOver {
         send(orders, to, header, &self.lives.encode());
     }
 
-    /// Asks one acceptor again, not more often than it asks by itself.
-    pub(super) fn ask_again(&mut self, acceptor: u8, orders: &mut Orders) {
-        if self.told.insert(acceptor) {
+    /// Asks one acceptor again, not more often than it asks by itself. Whether it did.
+    pub(super) fn ask_again(&mut self, acceptor: u8, orders: &mut Orders) -> bool {
+        let is_due = self.told.insert(acceptor);
+        if is_due {
             self.ask(To::Acceptor(acceptor), orders);
         }
+        is_due
     }
 
     /// An acceptor does not know the configuration, or was not let in as the life that it is.
@@ -139,10 +141,9 @@ impl TakeOver {
         orders: &mut Orders,
     ) {
         let said_it_late = self.promised.contains(acceptor);
-        if said_it_late || !self.told.insert(acceptor) {
+        if said_it_late || !self.ask_again(acceptor, orders) {
             return;
         }
-        self.ask(To::Acceptor(acceptor), orders);
         let Some(known) = self.known.filter(|_| is_this_life) else {
             return;
         };

@@ -109,14 +109,6 @@ const COPIES_STREAM: u64 = 0x636f_7069_6573_5f31;
 const TWIN_STREAM: u64 = 0x7477_696e_5f6f_6631;
 const MORE_STREAM: u64 = 0x6d6f_7265_5f5f_5f31;
 
-impl Settings {
-    /// Whether two acceptors have one number.
-    #[must_use]
-    pub fn has_twin(&self) -> bool {
-        self.twin_of.is_some()
-    }
-}
-
 impl Plan {
     /// What this seed means.
     #[must_use]

@@ -116,7 +116,8 @@ impl World {
             values: Values::default().to_bytes(),
         };
         let learners = usize::from(deployment.learners);
-        let acceptors = usize::from(deployment.acceptors) + usize::from(plan.settings.has_twin());
+        let acceptors =
+            usize::from(deployment.acceptors) + usize::from(plan.settings.twin_of.is_some());
         let checks = Checks::new(deployment.acceptors);
         let mut world = Self {
             random: Random::new(plan.settings.seed),
