@@ -17,7 +17,7 @@ const CAUGHT_UP_WITHIN: Duration = Duration::from_mins(2);
 const RECEIVED_FOR_ONE: u64 = 4;
 /// How often the log behind a snapshot may be gone once it is installed: a learner that is silent for long,
 /// as it may be on a busy machine, is not waited for.
-const OUTRUN_MAX: u64 = 6;
+const OUTRUN_MAX: u64 = 2;
 
 fn wait_for_voters(cluster: &Cluster<'_>, expected: &[u16]) -> Result<()> {
     cluster.wait_for(&format!("the voters to be {expected:?}"), || {
