@@ -4,6 +4,8 @@ DELAYS = ["qw_delay.sv", "qw_delay_clean.sv"]
 ENDS = [*DELAYS, "qw_fifo.sv", "qw_frames.sv", "qw_find.sv", "qw_record.sv", "qw_digest.sv", "qw_crc32c.sv", "qw_siphash.sv",
         "qw_tags.sv", "qw_open.sv", "qw_seal.sv", "qw_ends.sv"]
 CORE = [*ENDS, "qw_step.sv", "qw_gap.sv", "qw_decide.sv", "qw_carry_out.sv", "qw_again.sv", "qw_core.sv"]
+BOX = [*ENDS, "qw_paxos_step.sv", "qw_box_decide.sv", "qw_carry_out.sv", "qw_box.sv"]
+CARD = [*CORE, "qw_paxos_step.sv", "qw_box_decide.sv", "qw_box.sv", "qw_host.sv", "qw_card.sv"]
 # Each module with what it is made of, whose last part is the module; its test has its name.
 MODULES = {
     "siphash": [*DELAYS, "qw_siphash.sv"],
@@ -12,7 +14,11 @@ MODULES = {
     "step": ["qw_step.sv"],
     "paxos_step": ["qw_paxos_step.sv"],
     "core": CORE,
-    "card": [*CORE, "qw_host.sv", "qw_card.sv"],
+    "box": BOX,
+    "card": CARD,
+    "box_card": CARD,
     "open": ENDS,
     "seal": ENDS,
 }
+# What a module is made with.
+PARAMETERS = {"box_card": {"IS_BOX": 1}}

@@ -42,9 +42,15 @@ package qw_gate_pkg;
   } op_t;
 
   // What a step of a Paxos role is asked.
-  typedef enum logic {
-    PAXOS_OP_PACKET,
-    PAXOS_OP_TRIM     // everything up to a number may be forgotten
+  typedef enum logic [2:0] {
+    PAXOS_OP_PACKET,     // left to the host by a role that says only what is durable
+    PAXOS_OP_SWITCH_ON,  // a role gets its registers
+    PAXOS_OP_OFF,
+    PAXOS_OP_CONFIGURE,  // a number becomes the configuration
+    PAXOS_OP_TRIM,       // everything up to a number may be forgotten
+    PAXOS_OP_STEP,       // a packet of the host's
+    PAXOS_OP_LOOK,       // nothing: it is about an instance
+    PAXOS_OP_PUT_BACK    // the slot becomes an instance's
   } paxos_op_t;
 
   // What a step says shall be done (fastpath/shared.toml).

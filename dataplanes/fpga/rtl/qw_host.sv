@@ -2,7 +2,9 @@
 // what is left to it, notices and counters.
 module qw_host
   import qw_pkg::*, qw_gate_pkg::*, qw_host_pkg::*;
-(
+#(
+    parameter bit IS_BOX = 1'b0  // groups are Paxos roles
+) (
     input  logic                 clk,
     input  logic                 rst_i,
     input  logic [         11:0] s_axil_awaddr,
@@ -23,20 +25,22 @@ module qw_host
     output logic                 s_axil_rvalid,
     input  logic                 s_axil_rready,
     output logic                 interrupt_o,
-    // Orders (qw_decide).
+    // Orders (qw_decide, qw_box_decide): what stands in `registers` as it was written, and what shall stand in
+    // `made_registers`.
     output logic                 order_valid_o,
     input  logic                 order_ready_i,
-    output op_t                  order_op_o,
+    output logic [          2:0] order_op_o,
     output logic [GROUP_BITS-1:0] order_group_o,
     output header_t              order_header_o,
     output logic [         63:0] order_number_o,
-    output registers_t           order_registers_o,
+    output logic [REGISTERS_BITS/64-1:0][63:0] order_registers_o,
     input  logic                 order_done_i,
     input  outcome_t             order_outcome_i,
-    input  registers_t           order_made_i,
+    input  logic [REGISTERS_BITS/64-1:0][63:0] order_made_i,
     input  logic [GROUPS_MAX-1:0] off_i,
     // Where planes, replicas and rings are; keys.
     output place_t               place_o,
+    output logic [GROUPS_MAX-1:0][7:0] destinations_o,
     output logic [GROUPS_MAX-1:0][KEYS-1:0] keys_valid_o,
     output logic                 key_write_o,
     output logic [GROUP_BITS+1:0] key_number_o,
@@ -81,7 +85,7 @@ module qw_host
 
   // ---- Numbers that the host writes.
   logic [31:0] low;
-  logic [63:0] enabled, number, vlan, multicast, keys_valid, epochs, key_at, peer_end;
+  logic [63:0] enabled, number, vlan, multicast, keys_valid, epochs, destinations, key_at, peer_end;
   logic [15:0] notice_entries;
   logic [31:0] notice_clocks;
   logic [REGISTERS_WORDS-1:0][63:0] given;
@@ -105,7 +109,7 @@ module qw_host
     is_ours = is_in(word, CORE_CAUSES_AT, 4) || is_in(word, CORE_ORDER_AT, 1) ||
         is_in(word, CORE_NUMBER_AT, 1 + REGISTERS_WORDS + HEADER_WORDS) && !under_way ||
         is_in(word, CORE_VLAN_AT, 2) || is_in(word, CORE_ADDRESSES_AT, 2 * GROUPS_MAX) ||
-        is_in(word, CORE_ENDS_AT, GROUPS_MAX) || is_in(word, CORE_KEYS_VALID_AT, 4) ||
+        is_in(word, CORE_ENDS_AT, GROUPS_MAX) || is_in(word, CORE_KEYS_VALID_AT, 5) ||
         is_in(word, CORE_PEER_ADDRESS_AT, 4) || is_in(word, CORE_RINGS_AT, 2 * GROUPS_MAX) ||
         is_in(word, CORE_LEFT_WHAT_AT, 1) || is_in(word, CORE_BEHIND_AT, 1);
     is_written = writes && is_ours && s_axil_wstrb == '1 && s_axil_awaddr[1:0] == '0;
@@ -137,13 +141,14 @@ module qw_host
       end
       if (is_in(word, CORE_KEYS_VALID_AT, 1)) keys_valid <= data;
       if (is_in(word, CORE_EPOCHS_AT, 1)) epochs <= data;
+      if (is_in(word, CORE_DESTINATIONS_AT, 1)) destinations <= data;
       if (is_in(word, CORE_KEY_AT_AT, 1)) key_at <= data;
       for (int at = 0; at < 2; at++) if (is_in(word, CORE_PEER_ADDRESS_AT + 8 * at, 1)) peer_address[at] <= data;
       if (is_in(word, CORE_PEER_END_AT, 1)) peer_end <= data;
     end
     if (rst_i) begin
       s_axil_bvalid <= 1'b0;
-      {enabled, notice_entries, notice_clocks, vlan, multicast, keys_valid, epochs} <= '0;
+      {enabled, notice_entries, notice_clocks, vlan, multicast, keys_valid, epochs, destinations} <= '0;
       ends <= '0;
     end
   end
@@ -154,19 +159,22 @@ module qw_host
     place_o.clients_epoch = epochs[2*GROUPS_MAX-1:GROUPS_MAX];
     for (int at = 0; at < GROUPS_MAX; at++) place_o.at[at] = {addresses[2*at], addresses[2*at+1], ends[at]};
     keys_valid_o = keys_valid[GROUPS_MAX*KEYS-1:0];
+    destinations_o = destinations;
     key_number_o = key_at[GROUP_BITS+1:0];
     key_word_o = key_at[15:8];
     peer_o = {peer_address[0], peer_address[1], peer_end};
   end
 
   // ---- Orders.
+  localparam logic [7:0] ORDERS = IS_BOX ? 8'(PAXOS_OP_PUT_BACK) : 8'(OP_OFF);
+  localparam logic [7:0] ENGAGES = IS_BOX ? 8'(PAXOS_OP_SWITCH_ON) : 8'(OP_ENGAGE);
   logic orders, is_order, order_refused;
   always_comb begin
     orders = commits && is_in(word, CORE_ORDER_AT, 1);
-    is_order = !under_way && data[7:0] >= 8'(OP_SUBMIT) && data[7:0] <= 8'(OP_OFF) && data[15:8] < 8'(GROUPS_MAX) &&
-        (data[7:0] != 8'(OP_ENGAGE) || off_i[data[8+:GROUP_BITS]]);
+    is_order = !under_way && data[7:0] != 0 && data[7:0] <= ORDERS && data[15:8] < 8'(GROUPS_MAX) &&
+        (data[7:0] != ENGAGES || off_i[data[8+:GROUP_BITS]]);
     order_header_o = header_of_memory(header);
-    order_registers_o = registers_of_memory(given);
+    order_registers_o = given;
     order_number_o = number;
   end
   always_ff @(posedge clk) begin
@@ -174,7 +182,7 @@ module qw_host
     if (orders && is_order) begin
       order_valid_o <= 1'b1;
       under_way <= 1'b1;
-      order_op_o <= op_t'(data[2:0]);
+      order_op_o <= data[2:0];
       order_group_o <= data[8+:GROUP_BITS];
     end
     if (order_valid_o && order_ready_i) order_valid_o <= 1'b0;
@@ -271,7 +279,7 @@ module qw_host
   always_comb begin
     shown[CORE_KEY_AT/8] = '0;
     shown[CORE_PEER_AT/8] = '0;
-    shown[CORE_IDENTITY_AT/8] = {16'(PLACES_OF_GROUP), 16'(GROUPS), 16'(MAP_VERSION), 16'(IDENTITY)};
+    shown[CORE_IDENTITY_AT/8] = {7'd0, IS_BOX, 8'(PLACES_OF_GROUP), 16'(GROUPS), 16'(MAP_VERSION), 16'(IDENTITY)};
     shown[CORE_CLOCKS_AT/8] = clocks;
     shown[CORE_STATE_AT/8] = (under_way ? 64'(STATE_UNDER_WAY) : '0) |
         (order_refused ? 64'(STATE_REFUSED) : '0) | (busy_i ? 64'(STATE_BUSY) : '0);
@@ -288,13 +296,14 @@ module qw_host
     shown[CORE_MADE_INDEX_AT/8] = order_outcome_i.index;
     shown[CORE_MADE_COMMIT_FROM_AT/8] = order_outcome_i.commit_from;
     shown[CORE_MADE_ACTIONS_AT/8] = {24'd0, order_outcome_i.reason, order_outcome_i.actions};
-    shown[CORE_MADE_REGISTERS_AT/8+:REGISTERS_WORDS] = memory_of_registers(order_made_i);
+    shown[CORE_MADE_REGISTERS_AT/8+:REGISTERS_WORDS] = order_made_i;
     shown[CORE_VLAN_AT/8] = vlan;
     shown[CORE_MULTICAST_AT/8] = multicast;
     shown[CORE_ADDRESSES_AT/8+:2*GROUPS_MAX] = addresses;
     shown[CORE_ENDS_AT/8+:GROUPS_MAX] = ends;
     shown[CORE_KEYS_VALID_AT/8] = keys_valid;
     shown[CORE_EPOCHS_AT/8] = epochs;
+    shown[CORE_DESTINATIONS_AT/8] = destinations;
     shown[CORE_KEY_AT_AT/8] = key_at;
     shown[CORE_PEER_ADDRESS_AT/8+:2] = peer_address;
     shown[CORE_PEER_END_AT/8] = peer_end;

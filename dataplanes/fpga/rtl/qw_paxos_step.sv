@@ -1,41 +1,46 @@
 // The common case of the Paxos roles (fastpath/include/qw_paxos.h), in two clocks: the first compares,
 // the second decides. So it takes one operation every second clock, and the next one sees what it did.
-// The slot of the packet's instance comes with the packet and goes back with the outcome. Names and
-// order of the checks are those of the C; each stands where the C has it.
+// The slot of an operation's instance comes with it and goes back with the outcome. Names and order of the
+// checks are those of the C; each stands where the C has it.
 module qw_paxos_step
   import qw_pkg::*, qw_gate_pkg::*;
 (
     input  logic             clk,
     input  logic             rst_i,
-    // The host's: all registers. Only while the role is off and no operation is under way.
-    input  logic             load_i,
-    input  paxos_registers_t load_registers_i,
-    output paxos_registers_t registers_o,
     // An operation; in the clock behind it there is none.
     input  logic             valid_i,
+    input  logic [GROUP_BITS-1:0] group_i,
     input  paxos_op_t        op_i,
-    input  header_t          header_i,
-    input  paxos_slot_t      slot_i,     // PACKET: of its instance, whatever it holds
-    input  logic      [63:0] number_i,   // TRIM
-    // Two clocks later what is to be done. TRIM: no action, a reason if there is no such instance.
+    input  header_t          header_i,     // PACKET, STEP
+    input  paxos_slot_t      slot_i,       // PUT_BACK: the new one; else of the instance, whatever it holds
+    input  logic      [63:0] number_i,     // CONFIGURE, TRIM
+    input  paxos_registers_t registers_i,  // SWITCH_ON, in the clock behind as well
+    // Two clocks later what is to be done, and the registers and the slot as they are then. TRIM: no action,
+    // a reason if there is no such instance.
     output logic             valid_o,
     output outcome_t         outcome_o,
+    output paxos_registers_t registers_o,
     output logic             slot_changed_o,
     output paxos_slot_t      slot_o
 );
   localparam logic [7:0] FLAGS_OF_VALUES = FLAG_FRAGMENT;
   localparam logic [63:0] INDEX_MAX = ~64'd1;
 
-  paxos_registers_t state;
-  always_comb registers_o = state;
+  // Of all groups; of the one that has its turn, as the first clock reads it and the second keeps it.
+  paxos_registers_t states[1<<GROUP_BITS];
+  paxos_registers_t state1, state;
+  logic [GROUP_BITS-1:0] group2;
+  // Since the reset. The registers of others are zero.
+  logic [(1<<GROUP_BITS)-1:0] has_stepped;
+  always_comb state1 = has_stepped[group_i] ? states[group_i] : '0;
 
   // ---- First clock: comparisons.
   logic asks;
   logic [63:0] behind_trimmed, behind_next;
   always_comb begin
     asks = header_i.kind == KIND_P1A;
-    behind_trimmed = header_i.index - state.trimmed - 1;
-    behind_next = state.next_instance - state.trimmed - 1;
+    behind_trimmed = header_i.index - state1.trimmed - 1;
+    behind_next = state1.next_instance - state1.trimmed - 1;
   end
 
   typedef struct packed {
@@ -60,34 +65,36 @@ module qw_paxos_step
 
   always_ff @(posedge clk) begin
     valid2  <= valid_i && !rst_i;
+    group2  <= group_i;
+    state   <= state1;
     op2     <= op_i;
     in2     <= header_i;
     slot2   <= slot_i;
     number2 <= number_i;
     c2.version_fits       <= header_i.version == VERSION;
-    c2.group_fits         <= header_i.group == state.group;
+    c2.group_fits         <= header_i.group == state1.group;
     c2.too_long           <= header_i.payload_bytes > 16'(PAYLOAD_BYTES_MAX);
     c2.submit_flags_fit   <= (header_i.flags & ~(FLAGS_OF_VALUES | FLAG_EPOCH)) == 0;
     c2.p2a_flags_fit      <= (header_i.flags & ~(FLAGS_OF_VALUES | FLAG_EPOCH | FLAG_TELL)) == 0;
-    c2.last_instance      <= state.next_instance > INDEX_MAX;
-    c2.next_outside       <= behind_next >= 64'(state.window);
-    c2.configuration_fits <= header_i.commit_index == state.configuration;
+    c2.last_instance      <= state1.next_instance > INDEX_MAX;
+    c2.next_outside       <= behind_next >= 64'(state1.window);
+    c2.configuration_fits <= header_i.commit_index == state1.configuration;
     c2.round_below_owners <= header_i.term < 64'(ROUND_OWNERS);
     c2.owner_fits         <= header_i.term[7:0] == header_i.sender;
     c2.for_all            <= asks && header_i.index == 0;
     c2.index_fits         <= header_i.index - 1 < INDEX_MAX;
-    c2.is_trimmed         <= header_i.index <= state.trimmed;
-    c2.is_outside         <= behind_trimmed >= 64'(state.window);
-    c2.below_all          <= header_i.term < state.round;
-    c2.equals_all         <= header_i.term == state.round;
-    c2.in_single          <= header_i.term <= state.single_round;
-    c2.drawn_all          <= header_i.session == state.promised_to;
+    c2.is_trimmed         <= header_i.index <= state1.trimmed;
+    c2.is_outside         <= behind_trimmed >= 64'(state1.window);
+    c2.below_all          <= header_i.term < state1.round;
+    c2.equals_all         <= header_i.term == state1.round;
+    c2.in_single          <= header_i.term <= state1.single_round;
+    c2.drawn_all          <= header_i.session == state1.promised_to;
     c2.is_of              <= slot_i.instance_ == header_i.index;
     c2.below_slot         <= header_i.term < slot_i.round;
     c2.equals_slot        <= header_i.term == slot_i.round;
     c2.drawn_slot         <= header_i.session == slot_i.promised_to;
-    c2.slot_above_all     <= slot_i.round > state.round;
-    c2.in_bound           <= header_i.index <= state.bound;
+    c2.slot_above_all     <= slot_i.round > state1.round;
+    c2.in_bound           <= header_i.index <= state1.bound;
     c2.has_vote           <= slot_i.instance_ == header_i.index && slot_i.vote_round != 0;
     c2.is_vote_round      <= slot_i.instance_ == header_i.index && slot_i.vote_round == header_i.term;
     c2.is_value           <= slot_i.session == header_i.session &&
@@ -95,12 +102,12 @@ module qw_paxos_step
         slot_i.payload_crc32c == header_i.payload_crc32c &&
         slot_i.payload_bytes == header_i.payload_bytes &&
         slot_i.flags == (header_i.flags & FLAGS_OF_VALUES);
-    c2.above_single       <= header_i.term > state.single_round;
-    c2.above_highest      <= header_i.index > state.highest;
+    c2.above_single       <= header_i.term > state1.single_round;
+    c2.above_highest      <= header_i.index > state1.highest;
     c2.trim_fits          <= number_i <= INDEX_MAX;
-    c2.trim_above         <= number_i >= state.trimmed;
-    c2.next_in_trim       <= state.next_instance <= number_i;
-    c2.next_in_trimmed    <= state.next_instance <= state.trimmed;
+    c2.trim_above         <= number_i >= state1.trimmed;
+    c2.next_in_trim       <= state1.next_instance <= number_i;
+    c2.next_in_trimmed    <= state1.next_instance <= state1.trimmed;
   end
 
   // ---- Second clock: decisions.
@@ -162,7 +169,13 @@ module qw_paxos_step
     kept  = slot2;
     keeps = 1'b0;
     out   = '0;
-    if (op2 == PAXOS_OP_TRIM) begin
+    if (op2 == PAXOS_OP_SWITCH_ON) next = registers_i;
+    else if (op2 == PAXOS_OP_OFF) next.role = PAXOS_ROLE_OFF;
+    else if (op2 == PAXOS_OP_CONFIGURE) next.configuration = number2;
+    else if (op2 == PAXOS_OP_PUT_BACK) keeps = 1'b1;
+    else if (op2 == PAXOS_OP_LOOK) keeps = 1'b0;
+    else if (op2 == PAXOS_OP_PACKET && state.held != 0) out = to_software(REASON_NONE);
+    else if (op2 == PAXOS_OP_TRIM) begin
       if (!c2.trim_fits) out = drop(REASON_MALFORMED);
       else begin
         if (c2.trim_above) next.trimmed = number2;
@@ -280,10 +293,11 @@ module qw_paxos_step
   always_ff @(posedge clk) begin
     valid_o        <= valid2 && !rst_i;
     outcome_o      <= out;
+    registers_o    <= next;
     slot_o         <= kept;
     slot_changed_o <= keeps && valid2 && !rst_i;
-    if (rst_i) state <= '0;
-    else if (load_i) state <= load_registers_i;
-    else if (valid2) state <= next;
+    if (valid2) states[group2] <= next;
+    if (rst_i) has_stepped <= '0;
+    else if (valid2) has_stepped[group2] <= 1'b1;
   end
 endmodule

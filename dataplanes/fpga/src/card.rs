@@ -54,7 +54,9 @@ impl Card {
             slots,
         };
         let identity = card.read(CORE_IDENTITY_AT)?;
-        if identity & 0xffff_ffff != u64::from(MAP_VERSION) << 16 | u64::from(IDENTITY) {
+        let serves_paxos_roles = identity >> 56 != 0;
+        let expected = u64::from(MAP_VERSION) << 16 | u64::from(IDENTITY);
+        if identity & 0xffff_ffff != expected || serves_paxos_roles {
             return Err(FAILED);
         }
         card.write(CORE_RINGS_AT, 0)?;

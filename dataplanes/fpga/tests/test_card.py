@@ -38,11 +38,12 @@ def places():
 AT = places()
 ONLY_READ = [field["name"] for field in SHARED["structs"][0]["fields"] if field["doc"].startswith("Only read.")]
 # What keeps what is written, without doing anything.
-KEPT = ["enabled", "number", "registers", "header", "multicast", "addresses", "ends", "epochs", "key_at", "peer_address", "peer_end", "rings", "ring_masks"]
+KEPT = ["enabled", "number", "registers", "header", "multicast", "addresses", "ends", "epochs", "destinations", "key_at", "peer_address", "peer_end", "rings", "ring_masks"]
 
 
 class Card:
     """A card with its host, and a network that takes what it sends."""
+    OPS = OPS
 
     def __init__(self, dut):
         self.dut, self.dice, self.c = dut, Dice(), Fastpath()
@@ -112,12 +113,17 @@ class Card:
 
     async def order(self, op, group, given=None, number=0, state=None):
         """Its outcome and the registers then; None if it is refused."""
-        if given:
-            await self.write_memory("header", HEADER.memory(given))
         if state:
             await self.write_memory("registers", REGISTERS.memory(state))
+        outcome = await self.ordered(op, group, given, number)
+        return outcome and (outcome, await self.read_memory("made_registers", REGISTERS))
+
+    async def ordered(self, op, group, given, number):
+        """Its outcome; None if it is refused."""
+        if given:
+            await self.write_memory("header", HEADER.memory(given))
         await self.write("number", number)
-        await self.write("order", OPS.index(op) | group << 8)
+        await self.write("order", self.OPS.index(op) | group << 8)
         for _ in range(1000):
             said = await self.read("state")
             if said & STATE["refused"]:
@@ -127,9 +133,8 @@ class Card:
         else:
             raise AssertionError(f"{op} is not done")
         does = await self.read("made_actions")
-        outcome = {"header": await self.read_memory("made_header", HEADER), "index": await self.read("made_index"),
-                   "commit_from": await self.read("made_commit_from"), "actions": does & 0xffffffff, "reason": does >> 32}
-        return outcome, await self.read_memory("made_registers", REGISTERS)
+        return {"header": await self.read_memory("made_header", HEADER), "index": await self.read("made_index"),
+                "commit_from": await self.read("made_commit_from"), "actions": does & 0xffffffff, "reason": does >> 32}
 
     async def receive(self, frame):
         dut = self.dut
@@ -218,8 +223,8 @@ async def orders_are_steps_as_in_the_c(dut):
     assert await card.order("off", 0), "and the next one is taken"
 
 
-async def lead(card, place, keys):
-    """The host gives a card its keys, its place and three replicas, and has the first group's lead."""
+async def settle(card, place, keys):
+    """The host gives a card the first group's keys, its place and three replicas, and a ring: where that is, and its mask."""
     dice, masks = card.dice, 15
     for pair in range(2):
         made = keys.pairs[pair].key[0] = card.c.key((dice.number(64), dice.number(64)))
@@ -243,6 +248,12 @@ async def lead(card, place, keys):
     base = dice.number(40) << 12
     await card.write("rings", base)
     await card.write("ring_masks", masks)
+    return base, masks
+
+
+async def lead(card, place, keys):
+    """Then it has that group's lead."""
+    base, masks = await settle(card, place, keys)
     state = {**REGISTERS.zeros(), "role": ROLE["leader"], "term": 3, "last_term": 3, "ring_slots": 16, "window": 16, "replicas": 3, "quorum": 2,
              "group": 7}
     await card.order("engage", 0, state=state)

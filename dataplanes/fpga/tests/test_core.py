@@ -172,14 +172,16 @@ class Core(Bench):
 
     def __init__(self, dut):
         super().__init__(dut)
-        self.host, self.slots, self.beats, self.left = [], {}, {}, []
+        self.host, self.slots, self.beats, self.left, self.written = [], {}, {}, [], []
         # What the ring on the chip has, by place.
         self.kept = {}
 
     async def begin(self):
         await super().begin()
-        for task in (self.take_sent(), self.take_host(), self.take_log(), self.take_left()):
+        for task in (self.take_sent(), self.take_host(), self.take_log()):
             cocotb.start_soon(task)
+        if hasattr(self.dut, "left_o"):
+            cocotb.start_soon(self.take_left())
 
     async def take_host(self):
         dut, frame = self.dut, b""
@@ -205,6 +207,7 @@ class Core(Bench):
                 beats = self.beats.setdefault(at, [])
                 if beat == 0:  # last
                     self.slots[at] = b"".join([data, *beats])
+                    self.written.append((at, self.slots[at]))
                     del self.beats[at]
                 else:
                     assert beat == len(beats) + 1

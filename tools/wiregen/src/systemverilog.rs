@@ -80,6 +80,8 @@ fn write_all(out: &mut String, schema: &Schema, checks: &[Check]) -> std::fmt::R
     structure(out, "paxos_slot", about, &schema.paxos_slot)?;
     in_memory(out, "header", &schema.header)?;
     in_memory(out, "registers", &schema.registers)?;
+    in_memory(out, "paxos_registers", &schema.paxos_registers)?;
+    in_memory(out, "paxos_slot", &schema.paxos_slot)?;
     writeln!(out, "endpackage\n// verilator lint_on UNUSEDPARAM")
 }
 

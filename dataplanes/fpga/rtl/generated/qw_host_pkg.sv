@@ -40,6 +40,31 @@ package qw_host_pkg;
   // the shell, which must have it in memory before the host reads that this is done.
   localparam logic [7:0] ORDER_OFF = 8'd6;
 
+  // What the host of a Paxos role does to it, as an order; each is done once all that was decided
+  // before it has left and is written. The role gets the registers in `registers`. Refused unless
+  // it is off.
+  localparam logic [7:0] BOX_ORDER_SWITCH_ON = 8'd1;
+  // What the host of a Paxos role does to it, as an order; each is done once all that was decided
+  // before it has left and is written. The role is off.
+  localparam logic [7:0] BOX_ORDER_OFF = 8'd2;
+  // What the host of a Paxos role does to it, as an order; each is done once all that was decided
+  // before it has left and is written. `number` becomes the configuration.
+  localparam logic [7:0] BOX_ORDER_CONFIGURE = 8'd3;
+  // What the host of a Paxos role does to it, as an order; each is done once all that was decided
+  // before it has left and is written. Everything up to `number` is forgotten.
+  localparam logic [7:0] BOX_ORDER_TRIM = 8'd4;
+  // What the host of a Paxos role does to it, as an order; each is done once all that was decided
+  // before it has left and is written. The step is taken for the packet in `header`; `number` is
+  // its instance.
+  localparam logic [7:0] BOX_ORDER_STEP = 8'd5;
+  // What the host of a Paxos role does to it, as an order; each is done once all that was decided
+  // before it has left and is written. Nothing: it is about the instance `number`.
+  localparam logic [7:0] BOX_ORDER_LOOK = 8'd6;
+  // What the host of a Paxos role does to it, as an order; each is done once all that was decided
+  // before it has left and is written. The slot in `registers` becomes that of the instance
+  // `number`.
+  localparam logic [7:0] BOX_ORDER_PUT_BACK = 8'd7;
+
   // Cause of an interrupt. An entry has begun to be written: an early notice.
   localparam logic [31:0] CAUSE_ENTRY = 32'd1;
   // Cause of an interrupt. As many entries as `notice_entries` says have been written since the
@@ -61,8 +86,8 @@ package qw_host_pkg;
 
   // State of a core. An order is not done yet.
   localparam logic [31:0] STATE_UNDER_WAY = 32'd1;
-  // State of a core. The last order was refused: a group was to be engaged that is not off, there
-  // is no such order, or another one was under way.
+  // State of a core. The last order was refused: a group was to be engaged, or a role switched on,
+  // that is not off, there is no such order, or another one was under way.
   localparam logic [31:0] STATE_REFUSED = 32'd2;
   // State of a core. A frame, a packet or an entry is inside. Between two modules it may read 0 for
   // a clock or two.
@@ -86,8 +111,9 @@ package qw_host_pkg;
   localparam logic [31:0] COUNT_ENTRIES = 32'd6;
 
   // The register map.
-  localparam int CORE_BYTES = 1400;
-  // Only read. From the lowest 16 bits on: 0x5157, this map's version, groups, places of a group.
+  localparam int CORE_BYTES = 1408;
+  // Only read. 0x5157, this map's version, groups, each of 16 bits, then places of a group, 8 bits,
+  // and 1 if groups are Paxos roles.
   localparam int CORE_IDENTITY_AT = 0;
   // Only read. Clocks since the reset.
   localparam int CORE_CLOCKS_AT = 8;
@@ -105,14 +131,16 @@ package qw_host_pkg;
   // Clocks from an entry to its notice, 1 to 4,294,967,295; 0: no notice but that of
   // `notice_entries`.
   localparam int CORE_NOTICE_CLOCKS_AT = 56;
-  // Writing it gives an order: its number (`order`), then, from bit 8 on, the group.
+  // Writing it gives an order: its number (`order`, or `box_order` where groups are Paxos roles),
+  // then, from bit 8 on, the group.
   localparam int CORE_ORDER_AT = 64;
   // What the order is about. This, `registers` and `header` refuse to be written while an order is
   // under way.
   localparam int CORE_NUMBER_AT = 72;
-  // ENGAGE: they become the group's.
+  // ENGAGE: they become the group's. A Paxos role's (`paxos_registers`) come with an instance's
+  // slot behind them (`paxos_slot`); for SWITCH_ON and PUT_BACK.
   localparam int CORE_REGISTERS_AT = 80;
-  // SUBMIT: the command's.
+  // SUBMIT: the command's. STEP: the packet's.
   localparam int CORE_HEADER_AT = 280;
   // Only read. What the last order wants sent.
   localparam int CORE_MADE_HEADER_AT = 352;
@@ -122,7 +150,8 @@ package qw_host_pkg;
   localparam int CORE_MADE_COMMIT_FROM_AT = 432;
   // Only read. Of the last order's outcome; from bit 32 on, its reason.
   localparam int CORE_MADE_ACTIONS_AT = 440;
-  // Only read. The group's registers behind the last order.
+  // Only read. The group's registers behind the last order; a Paxos role's with the slot of the
+  // instance that `number` names, as it was left.
   localparam int CORE_MADE_REGISTERS_AT = 448;
   // The tag of frames, 0 to 4,094; 0: none.
   localparam int CORE_VLAN_AT = 648;
@@ -140,34 +169,39 @@ package qw_host_pkg;
   // Which of its two keys a group signs with: a bit for each group between replicas, then, from bit
   // 8 on, to clients.
   localparam int CORE_EPOCHS_AT = 864;
+  // Paxos roles: to how many of its first replicas' places a role sends what goes to all, 0 to 7;
+  // eight bits for each, from the lowest on.
+  localparam int CORE_DESTINATIONS_AT = 872;
   // Which word of a key `key` writes: the group, four keys each, and from bit 8 on the word: those
   // of its digest, or 254 and 255, the tag's own key.
-  localparam int CORE_KEY_AT_AT = 872;
+  localparam int CORE_KEY_AT_AT = 880;
   // Only written: this word.
-  localparam int CORE_KEY_AT = 880;
+  localparam int CORE_KEY_AT = 888;
   // Of a replica, as in `addresses`.
-  localparam int CORE_PEER_ADDRESS_AT = 888;
+  localparam int CORE_PEER_ADDRESS_AT = 896;
   // And as in `ends`. Ethernet address 0: not known, and nothing is sent to it.
-  localparam int CORE_PEER_END_AT = 904;
+  localparam int CORE_PEER_END_AT = 912;
   // Writing it makes that the place of a replica: its group, eight places each.
-  localparam int CORE_PEER_AT = 912;
+  localparam int CORE_PEER_AT = 920;
   // Where in the host's memory a group's ring begins: to be written before the group is engaged, as
-  // `ring_masks`. A reset leaves both as they were.
-  localparam int CORE_RINGS_AT = 920;
+  // `ring_masks`. A reset leaves both as they were. An acceptor's has a slot for each instance of
+  // its window: what is known of the instance (`paxos_slot`), 16 bytes of zero, and the value voted
+  // for.
+  localparam int CORE_RINGS_AT = 928;
   // Slots of a group's ring, a power of two, less one.
-  localparam int CORE_RING_MASKS_AT = 984;
+  localparam int CORE_RING_MASKS_AT = 992;
   // The first thing that is left to the host. Bit 0: there is one. 1: blind writes to be answered;
   // else entries to be sent again. From bit 8 on the group, from bit 16 on the replica. Writing it
   // takes that away.
-  localparam int CORE_LEFT_WHAT_AT = 1048;
+  localparam int CORE_LEFT_WHAT_AT = 1056;
   // Only read. Its first index.
-  localparam int CORE_LEFT_FROM_AT = 1056;
+  localparam int CORE_LEFT_FROM_AT = 1064;
   // Only read. Its last one.
-  localparam int CORE_LEFT_UPTO_AT = 1064;
+  localparam int CORE_LEFT_UPTO_AT = 1072;
   // A bit for each replica that asks for what the ring holds no more, eight of a group. Writing
   // ones clears them.
-  localparam int CORE_BEHIND_AT = 1072;
+  localparam int CORE_BEHIND_AT = 1080;
   // Only read. How often it happened since the reset.
-  localparam int CORE_COUNT_AT = 1080;
+  localparam int CORE_COUNT_AT = 1088;
 endpackage
 // verilator lint_on UNUSEDPARAM

@@ -525,5 +525,77 @@ package qw_pkg;
     memory_of_registers[24][32+:16] = from.reserved[1];
     memory_of_registers[24][48+:16] = from.reserved[2];
   endfunction
+
+  // A paxos_registers as a host's memory has it.
+  function automatic paxos_registers_t paxos_registers_of_memory(input logic [9:0][63:0] from);
+    paxos_registers_of_memory.configuration = from[0][0+:64];
+    paxos_registers_of_memory.round = from[1][0+:64];
+    paxos_registers_of_memory.promised_to = from[2][0+:64];
+    paxos_registers_of_memory.single_round = from[3][0+:64];
+    paxos_registers_of_memory.next_instance = from[4][0+:64];
+    paxos_registers_of_memory.trimmed = from[5][0+:64];
+    paxos_registers_of_memory.bound = from[6][0+:64];
+    paxos_registers_of_memory.highest = from[7][0+:64];
+    paxos_registers_of_memory.group = from[8][0+:32];
+    paxos_registers_of_memory.window = from[8][32+:32];
+    paxos_registers_of_memory.role = from[9][0+:8];
+    paxos_registers_of_memory.me = from[9][8+:8];
+    paxos_registers_of_memory.held = from[9][16+:8];
+    paxos_registers_of_memory.reserved[0] = from[9][24+:8];
+    paxos_registers_of_memory.reserved[1] = from[9][32+:8];
+    paxos_registers_of_memory.reserved[2] = from[9][40+:8];
+    paxos_registers_of_memory.reserved[3] = from[9][48+:8];
+    paxos_registers_of_memory.reserved[4] = from[9][56+:8];
+  endfunction
+
+  // A paxos_registers as a host's memory has it, the first word in element 0.
+  function automatic logic [9:0][63:0] memory_of_paxos_registers(input paxos_registers_t from);
+    memory_of_paxos_registers[0][0+:64] = from.configuration;
+    memory_of_paxos_registers[1][0+:64] = from.round;
+    memory_of_paxos_registers[2][0+:64] = from.promised_to;
+    memory_of_paxos_registers[3][0+:64] = from.single_round;
+    memory_of_paxos_registers[4][0+:64] = from.next_instance;
+    memory_of_paxos_registers[5][0+:64] = from.trimmed;
+    memory_of_paxos_registers[6][0+:64] = from.bound;
+    memory_of_paxos_registers[7][0+:64] = from.highest;
+    memory_of_paxos_registers[8][0+:32] = from.group;
+    memory_of_paxos_registers[8][32+:32] = from.window;
+    memory_of_paxos_registers[9][0+:8] = from.role;
+    memory_of_paxos_registers[9][8+:8] = from.me;
+    memory_of_paxos_registers[9][16+:8] = from.held;
+    memory_of_paxos_registers[9][24+:8] = from.reserved[0];
+    memory_of_paxos_registers[9][32+:8] = from.reserved[1];
+    memory_of_paxos_registers[9][40+:8] = from.reserved[2];
+    memory_of_paxos_registers[9][48+:8] = from.reserved[3];
+    memory_of_paxos_registers[9][56+:8] = from.reserved[4];
+  endfunction
+
+  // A paxos_slot as a host's memory has it.
+  function automatic paxos_slot_t paxos_slot_of_memory(input logic [6:0][63:0] from);
+    paxos_slot_of_memory.instance_ = from[0][0+:64];
+    paxos_slot_of_memory.round = from[1][0+:64];
+    paxos_slot_of_memory.promised_to = from[2][0+:64];
+    paxos_slot_of_memory.vote_round = from[3][0+:64];
+    paxos_slot_of_memory.session = from[4][0+:64];
+    paxos_slot_of_memory.sequence_ = from[5][0+:64];
+    paxos_slot_of_memory.payload_crc32c = from[6][0+:32];
+    paxos_slot_of_memory.payload_bytes = from[6][32+:16];
+    paxos_slot_of_memory.flags = from[6][48+:8];
+    paxos_slot_of_memory.reserved = from[6][56+:8];
+  endfunction
+
+  // A paxos_slot as a host's memory has it, the first word in element 0.
+  function automatic logic [6:0][63:0] memory_of_paxos_slot(input paxos_slot_t from);
+    memory_of_paxos_slot[0][0+:64] = from.instance_;
+    memory_of_paxos_slot[1][0+:64] = from.round;
+    memory_of_paxos_slot[2][0+:64] = from.promised_to;
+    memory_of_paxos_slot[3][0+:64] = from.vote_round;
+    memory_of_paxos_slot[4][0+:64] = from.session;
+    memory_of_paxos_slot[5][0+:64] = from.sequence_;
+    memory_of_paxos_slot[6][0+:32] = from.payload_crc32c;
+    memory_of_paxos_slot[6][32+:16] = from.payload_bytes;
+    memory_of_paxos_slot[6][48+:8] = from.flags;
+    memory_of_paxos_slot[6][56+:8] = from.reserved;
+  endfunction
 endpackage
 // verilator lint_on UNUSEDPARAM

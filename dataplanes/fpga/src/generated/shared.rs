@@ -38,6 +38,27 @@ pub enum Order {
     /// done.
     Off = 6,
 }
+
+/// What the host of a Paxos role does to it, as an order; each is done once all that was decided
+/// before it has left and is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+pub enum BoxOrder {
+    /// The role gets the registers in `registers`. Refused unless it is off.
+    SwitchOn = 1,
+    /// The role is off.
+    Off = 2,
+    /// `number` becomes the configuration.
+    Configure = 3,
+    /// Everything up to `number` is forgotten.
+    Trim = 4,
+    /// The step is taken for the packet in `header`; `number` is its instance.
+    Step = 5,
+    /// Nothing: it is about the instance `number`.
+    Look = 6,
+    /// The slot in `registers` becomes that of the instance `number`.
+    PutBack = 7,
+}
 /// Cause of an interrupt. An entry has begun to be written: an early notice.
 pub const CAUSE_ENTRY: u32 = 1;
 /// Cause of an interrupt. As many entries as `notice_entries` says have been written since the last
@@ -58,8 +79,8 @@ pub const CAUSE_FRAME: u32 = 64;
 pub const CAUSE_ORDER: u32 = 128;
 /// State of a core. An order is not done yet.
 pub const STATE_UNDER_WAY: u32 = 1;
-/// State of a core. The last order was refused: a group was to be engaged that is not off, there is
-/// no such order, or another one was under way.
+/// State of a core. The last order was refused: a group was to be engaged, or a role switched on,
+/// that is not off, there is no such order, or another one was under way.
 pub const STATE_REFUSED: u32 = 2;
 /// State of a core. A frame, a packet or an entry is inside. Between two modules it may read 0 for
 /// a clock or two.
@@ -82,7 +103,7 @@ pub const COUNT_LEFT_LOST: u32 = 5;
 pub const COUNT_ENTRIES: u32 = 6;
 
 /// Bytes of `core`.
-pub const CORE_BYTES: usize = 1400;
+pub const CORE_BYTES: usize = 1408;
 /// Where `identity` stands in `core`.
 pub const CORE_IDENTITY_AT: usize = 0;
 /// Where `clocks` stands in `core`.
@@ -129,27 +150,29 @@ pub const CORE_ENDS_AT: usize = 792;
 pub const CORE_KEYS_VALID_AT: usize = 856;
 /// Where `epochs` stands in `core`.
 pub const CORE_EPOCHS_AT: usize = 864;
+/// Where `destinations` stands in `core`.
+pub const CORE_DESTINATIONS_AT: usize = 872;
 /// Where `key_at` stands in `core`.
-pub const CORE_KEY_AT_AT: usize = 872;
+pub const CORE_KEY_AT_AT: usize = 880;
 /// Where `key` stands in `core`.
-pub const CORE_KEY_AT: usize = 880;
+pub const CORE_KEY_AT: usize = 888;
 /// Where `peer_address` stands in `core`.
-pub const CORE_PEER_ADDRESS_AT: usize = 888;
+pub const CORE_PEER_ADDRESS_AT: usize = 896;
 /// Where `peer_end` stands in `core`.
-pub const CORE_PEER_END_AT: usize = 904;
+pub const CORE_PEER_END_AT: usize = 912;
 /// Where `peer` stands in `core`.
-pub const CORE_PEER_AT: usize = 912;
+pub const CORE_PEER_AT: usize = 920;
 /// Where `rings` stands in `core`.
-pub const CORE_RINGS_AT: usize = 920;
+pub const CORE_RINGS_AT: usize = 928;
 /// Where `ring_masks` stands in `core`.
-pub const CORE_RING_MASKS_AT: usize = 984;
+pub const CORE_RING_MASKS_AT: usize = 992;
 /// Where `left_what` stands in `core`.
-pub const CORE_LEFT_WHAT_AT: usize = 1048;
+pub const CORE_LEFT_WHAT_AT: usize = 1056;
 /// Where `left_from` stands in `core`.
-pub const CORE_LEFT_FROM_AT: usize = 1056;
+pub const CORE_LEFT_FROM_AT: usize = 1064;
 /// Where `left_upto` stands in `core`.
-pub const CORE_LEFT_UPTO_AT: usize = 1064;
+pub const CORE_LEFT_UPTO_AT: usize = 1072;
 /// Where `behind` stands in `core`.
-pub const CORE_BEHIND_AT: usize = 1072;
+pub const CORE_BEHIND_AT: usize = 1080;
 /// Where `count` stands in `core`.
-pub const CORE_COUNT_AT: usize = 1080;
+pub const CORE_COUNT_AT: usize = 1088;
