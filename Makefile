@@ -1,11 +1,13 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network hdl hdl-check hdl-plane deb install leveldb ci
+.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network hdl hdl-check hdl-plane hdl-clusters differential deb install leveldb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
 	@echo 'make demo-network   consensus as a network service, and a page to cut links and kill switches (root; docs/paxos.md)'
 	@echo 'make hdl       modules in gates against the C that they must equal (dataplanes/fpga)'
 	@echo 'make hdl-plane the core in gates, simulated, as a data plane: it passes the suite that every plane does'
+	@echo 'make hdl-clusters  clusters with this plane: leaders die, a tenth of all frames is lost'
+	@echo 'make differential  the same frames to the engine, the plane in the kernel and the core in gates: FRAMES=n, SEED=n'
 	@echo 'make build     target/release/quorumwire, the one binary (6 min from nothing on 2 cores)'
 	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace, ARGS=--roles'
@@ -243,6 +245,25 @@ hdl-plane:
 	cargo clippy --quiet --locked --package quorumwire-plane-fpga --package quorumwire-conformance-tests \
 		--features quorumwire-plane-fpga/simulated,quorumwire-conformance-tests/fpga-sim --all-targets -- --deny warnings
 	cargo test --locked --package quorumwire-conformance-tests --features fpga-sim --test fpga
+
+# A few minutes each: what a card does in a second, its simulation does in many.
+hdl-clusters:
+	@tools/setup && tools/setup hdl
+	cargo build --profile simulation --locked --package quorumwire-cli --features fpga-sim
+	for test in leader_kills losses fast_terms; do \
+		QUORUMWIRE_BIN=$(CURDIR)/target/simulation/quorumwire QUORUMWIRE_TEST_PLANE=fpga-sim \
+		tools/run-tests --package cluster-tests --one-at-a-time --test $$test || exit 1; \
+	done
+
+# Half an hour for a million. The seed says which frames: both bring the same.
+FRAMES ?= 1000000
+DIFFERENTIAL := cargo test --profile simulation --locked --package quorumwire-conformance-tests
+differential:
+	@tools/setup && tools/setup hdl
+	@export QUORUMWIRE_FRAMES=$(FRAMES) QUORUMWIRE_SEED=$(or $(SEED),$(shell date +%s)); \
+	echo "$$QUORUMWIRE_FRAMES frames: make differential FRAMES=$$QUORUMWIRE_FRAMES SEED=$$QUORUMWIRE_SEED runs it again"; \
+	$(DIFFERENTIAL) --test xdp -- --include-ignored --exact differential::the_kernels_plane_does_what_gates_do && \
+	$(DIFFERENTIAL) --features fpga-sim --test fpga -- differential::
 
 deb: build
 	@[ "$$($(CARGO_DEB) --version 2>/dev/null)" = "cargo-deb $(CARGO_DEB_VERSION)" ] || \

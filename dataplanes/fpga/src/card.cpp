@@ -68,7 +68,8 @@ struct qw_card_model {
     std::size_t at = 0;  // of the first of them, what the core has
     unsigned rests = 0;
     Queue sent, for_host;
-    std::uint64_t dropped = 0, outside = 0;
+    std::uint64_t dropped = 0, outside = 0, dice = 1;
+    std::uint32_t slowness = 1;
 
     qw_card_model(std::uint8_t *memory_, std::size_t bytes) : memory(memory_), memory_bytes(bytes) {
         core.rst_i = 1;
@@ -77,7 +78,6 @@ struct qw_card_model {
         core.s_axil_awvalid = core.s_axil_wvalid = core.s_axil_arvalid = 0;
         core.s_axil_wstrb = 0xf;
         core.s_axil_bready = core.s_axil_rready = 1;
-        core.tx_ready_i = core.host_ready_i = core.log_ready_i = 1;
         for (int clock = 0; clock < 8; clock++) this->clock();
         core.rst_i = 0;
     }
@@ -107,15 +107,25 @@ struct qw_card_model {
         get(core.log_data_o, memory + address, BEAT_BYTES);
     }
 
-    // One clock. What the core gives in it is taken.
+    // Whether something that the core gives is taken in this clock.
+    bool takes() {
+        dice = dice * 6364136223846793005U + 1442695040888963407U;
+        return slowness <= 1 || (dice >> 33) % slowness == 0;
+    }
+
+    // One clock.
     void clock() {
         core.clk = 0;
         come();
+        core.tx_ready_i = takes();
+        core.host_ready_i = takes();
+        core.log_ready_i = takes();
         core.eval();
         if (!core.rst_i) {
-            if (core.tx_valid_o) sent.take(core.tx_data_o, core.tx_kept_o, core.tx_last_o);
-            if (core.host_valid_o) for_host.take(core.host_data_o, core.host_kept_o, core.host_last_o);
-            if (core.log_valid_o) write_log();
+            if (core.tx_valid_o && core.tx_ready_i) sent.take(core.tx_data_o, core.tx_kept_o, core.tx_last_o);
+            if (core.host_valid_o && core.host_ready_i)
+                for_host.take(core.host_data_o, core.host_kept_o, core.host_last_o);
+            if (core.log_valid_o && core.log_ready_i) write_log();
         }
         core.clk = 1;
         core.eval();
@@ -139,6 +149,9 @@ void qw_card_receive(qw_card_model *card, const std::uint8_t *frame, std::size_t
     }
     card->coming.emplace_back(frame, frame + bytes);
 }
+
+// What the core gives is taken in one clock of so many.
+void qw_card_slow(qw_card_model *card, std::uint32_t clocks) noexcept { card->slowness = clocks; }
 
 // Until nothing more happens by itself, at most so many clocks; how many there were.
 std::size_t qw_card_run(qw_card_model *card, std::size_t clocks_max) noexcept {

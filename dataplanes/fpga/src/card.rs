@@ -64,6 +64,10 @@ impl Card {
         Ok(card)
     }
 
+    pub fn take_beats_in_one_clock_of(&mut self, clocks: u32) {
+        self.model.take_beats_in_one_clock_of(clocks);
+    }
+
     fn write(&mut self, place: usize, value: u64) -> Result<(), PlaneError> {
         let [low, high] = [value & 0xffff_ffff, value >> 32];
         for (place, half) in [(place, low), (place + 4, high)] {

@@ -31,6 +31,7 @@ unsafe extern "C" {
     fn qw_card_free(card: *mut Model);
     fn qw_card_receive(card: *mut Model, frame: *const u8, bytes: usize);
     fn qw_card_run(card: *mut Model, clocks_max: usize) -> usize;
+    fn qw_card_slow(card: *mut Model, clocks: u32);
     fn qw_card_write(card: *mut Model, at: u32, value: u32) -> i32;
     fn qw_card_read(card: *mut Model, at: u32, value: *mut u32) -> i32;
     fn qw_card_take(card: *mut Model, for_host: i32, frame: *mut u8, room: usize) -> usize;
@@ -84,6 +85,12 @@ impl CardModel {
     pub fn run(&mut self, clocks_max: usize) -> usize {
         // SAFETY: the model lives.
         unsafe { qw_card_run(self.model.as_ptr(), clocks_max) }
+    }
+
+    /// From now on what the core gives is taken in one clock of so many, as the dice fall.
+    pub fn take_beats_in_one_clock_of(&mut self, clocks: u32) {
+        // SAFETY: the model lives.
+        unsafe { qw_card_slow(self.model.as_ptr(), clocks) }
     }
 
     /// Writes 32 bits of the register map.

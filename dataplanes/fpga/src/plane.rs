@@ -69,6 +69,11 @@ impl<N: Network> FpgaPlane<N> {
         &mut self.network
     }
 
+    /// Network and memory take a beat of the core's in one clock of so many from now on; 1: in each.
+    pub fn take_beats_in_one_clock_of(&mut self, clocks: u32) {
+        self.card().take_beats_in_one_clock_of(clocks);
+    }
+
     fn card(&mut self) -> &mut Card {
         &mut self.engine.register_store_mut().card
     }
@@ -162,7 +167,7 @@ impl<N: Network> FpgaPlane<N> {
                 }
             } else {
                 self.engine
-                    .resend(left.replica, left.from, &mut self.network);
+                    .resend(left.replica, left.from..=left.upto, &mut self.network);
             }
         }
         let behind = self.card().behind()?;

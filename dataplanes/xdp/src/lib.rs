@@ -270,7 +270,8 @@ impl XdpPlane {
                 }
                 EVENT_KIND_RESEND => {
                     if let Ok(slot) = u8::try_from(event.slot) {
-                        self.engine.resend(slot, event.from, &mut self.wire);
+                        self.engine
+                            .resend(slot, event.from..=u64::MAX, &mut self.wire);
                     }
                 }
                 EVENT_KIND_ANSWER | EVENT_KIND_ANSWER_REST => self.answer_range(&event),

@@ -13,6 +13,7 @@ use quorumwire_wire::packet::{
     ACTION_TO_SOFTWARE, FLAG_BLIND, Header, Kind, PacketReason, RESEND_ENTRIES_MAX, SENDER_CLIENT,
 };
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 
 /// One datagram that passed all checks.
 struct Packet<'a> {
@@ -95,7 +96,7 @@ impl Engine<Memory> {
             self.send_to(leader, outcome.header, [&origin, packet.payload], outbox);
         }
         if outcome.has(ACTION_RESEND) {
-            self.resend(packet.header.sender, outcome.index, outbox);
+            self.resend(packet.header.sender, outcome.index..=u64::MAX, outbox);
         }
         if asking == Question::More {
             self.ask_for(outcome.index + 1, outbox);
@@ -167,13 +168,15 @@ impl<P: RegisterStore> Engine<P> {
         self.send_to(self.state().leader, header, [&[], &[]], outbox);
     }
 
-    /// Leader: sends entries of its term again, from the ring.
-    pub fn resend(&mut self, slot: u8, from: u64, outbox: &mut dyn Outbox) {
+    /// Leader: sends entries of its term again, from the ring: of these as many as one question brings.
+    pub fn resend(&mut self, slot: u8, asked: RangeInclusive<u64>, outbox: &mut dyn Outbox) {
+        let from = *asked.start();
         if !self.leads() || from <= self.state().start_index {
             return;
         }
         let most = from.saturating_add(RESEND_ENTRIES_MAX as u64 - 1);
-        for index in from..=most.min(self.state().last_index) {
+        let upto = most.min(*asked.end()).min(self.state().last_index);
+        for index in from..=upto {
             let Some((stored, payload)) = self.register_store.get(index) else {
                 return;
             };

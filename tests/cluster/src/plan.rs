@@ -40,11 +40,22 @@ impl OnFollower {
     }
 }
 
-/// The data planes that the environment may name; without it there is none. The last one is one of a server
-/// that was built with the feature `fpga-sim`.
-const PLANES: [&str; 5] = ["none", "socket", "xdp", "auto", "fpga-sim"];
+/// The plane of a server that was built with the feature `fpga-sim`.
+const SIMULATED_GATES: &str = "fpga-sim";
+/// How many times fewer operations a cluster with these does than others.
+const SLOWNESS_OF_GATES: u32 = 10;
+/// The data planes that the environment may name; without it there is none.
+const PLANES: [&str; 5] = ["none", "socket", "xdp", "auto", SIMULATED_GATES];
 /// What the environment says for [`Tls::Peers`]; `off` is the other word.
 const PEERS: &str = "peers";
+
+/// How many times fewer operations are enough of a load, with the planes of this run of the tests.
+pub(crate) fn slowness() -> u32 {
+    match switches::word(switches::PLANE, &PLANES) {
+        SIMULATED_GATES => SLOWNESS_OF_GATES,
+        _ => 1,
+    }
+}
 
 /// What is encrypted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

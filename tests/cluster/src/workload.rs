@@ -18,6 +18,7 @@ use crate::cluster::{MEMCACHED_PORT, REDIS_PORT, SETTLE_DEADLINE};
 use crate::datagrams::Datagrams;
 use crate::history::{Answer, Call, Operation, Recorder};
 use crate::linearizability::{self, Checked};
+use crate::plan::slowness;
 use crate::redis_client::{CHANGED, Connection, UNKNOWN_WATCHED};
 
 /// A run with fewer answered operations a second proves nothing.
@@ -192,14 +193,16 @@ impl Running {
         self.shared.acknowledged.load(Ordering::Relaxed)
     }
 
-    /// Waits until `more` further writes have been acknowledged, at most [`SETTLE_DEADLINE`].
+    /// Waits until `more` further writes have been acknowledged, at most [`SETTLE_DEADLINE`], longer where
+    /// planes are slower.
     pub fn wait_for_writes(&self, more: u64) -> Result<()> {
         let goal = self.acknowledged() + more;
-        let end = Instant::now() + SETTLE_DEADLINE;
+        let deadline = SETTLE_DEADLINE * slowness();
+        let end = Instant::now() + deadline;
         while self.acknowledged() < goal {
             ensure!(
                 Instant::now() < end,
-                "waited {SETTLE_DEADLINE:?} in vain for {more} writes; {} to go",
+                "waited {deadline:?} in vain for {more} writes; {} to go",
                 goal - self.acknowledged()
             );
             thread::sleep(crate::process::POLL_INTERVAL);
@@ -269,9 +272,10 @@ impl Report {
             println!("  {count} times: {reason}");
         }
         println!("over Redis' protocol: {:?}", self.redis);
+        let least = RATE_PER_SECOND_MIN / f64::from(slowness());
         ensure!(
-            rate >= RATE_PER_SECOND_MIN,
-            "void: {rate:.0} operations a second, {RATE_PER_SECOND_MIN} needed"
+            rate >= least,
+            "void: {rate:.0} operations a second, {least} needed"
         );
         let mut reader = Reader::new(targets);
         self.require_journal(&mut reader)?;

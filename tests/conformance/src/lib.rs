@@ -3,11 +3,15 @@
 pub mod clients;
 pub mod cluster;
 pub mod common_case;
+#[expect(missing_docs, reason = "for tests in this crate; names say it")]
+pub mod differential;
 pub mod durability;
 pub mod faults;
 pub mod fence;
 pub mod forge;
 pub mod forgery;
+#[expect(missing_docs, reason = "for tests in this crate; names say it")]
+pub mod frames;
 
 use quorumwire_interfaces::DataPlane;
 use quorumwire_wire::packet::Header;

@@ -1,6 +1,5 @@
 //! One leader's program, packet by packet: what it learns of Ethernet addresses, and that what it could not
 //! send is counted. Needs root.
-use crate::frames::{Envelope, framed};
 use crate::loaded::Loaded;
 use crate::twin::frame_of;
 use crate::veth::{
@@ -9,6 +8,7 @@ use crate::veth::{
 use crate::{Clones, Driver, How};
 use quorumwire_conformance_tests::cluster::{GROUP, START, keys};
 use quorumwire_conformance_tests::forge::{header, signed};
+use quorumwire_conformance_tests::frames::{Envelope, framed};
 use quorumwire_fastpath::{ClientPackets, Options, Request};
 use quorumwire_interfaces::{Command, DataPlane, EntryKind};
 use quorumwire_plane_xdp::{Attachment, XdpPlane, let_pass};

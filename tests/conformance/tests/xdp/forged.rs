@@ -1,5 +1,4 @@
 //! Ten million frames that nobody may have sent: none moves anything, none is answered. Needs root.
-use crate::frames::{ETHERNET_BYTES, Home, found};
 use crate::loaded::{Loaded, XDP_DROP, XDP_PASS};
 use crate::twin::frame_of;
 use crate::veth::{Namespaces, OUTSIDE, PORT, Way, counted, grant, peers_at, port};
@@ -7,6 +6,7 @@ use crate::{Driver, How};
 use quorumwire_conformance_tests::cluster::{GROUP, START, TERM, keys};
 use quorumwire_conformance_tests::faults::Dice;
 use quorumwire_conformance_tests::forge::{header, sign, signed};
+use quorumwire_conformance_tests::frames::{ETHERNET_BYTES, Home, found};
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::{Command, DataPlane, EntryKind, Index, PlaneEvent};
 use quorumwire_plane_xdp::{XdpPlane, let_pass};

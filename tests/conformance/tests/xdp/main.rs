@@ -7,7 +7,6 @@ mod copies;
 mod differential;
 mod ethernet;
 mod forged;
-mod frames;
 mod groups;
 mod hammered;
 mod hammered_copies;

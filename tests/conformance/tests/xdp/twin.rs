@@ -2,17 +2,18 @@
 mod memcached;
 
 use crate::ethernet::{EVERY_PROTOCOL, Ethernet};
-use crate::frames::{Checksum, ETHERNET_BYTES, Envelope, Home, found, framed, unframed};
 use crate::loaded::{Loaded, Slot, XDP_DROP, XDP_PASS, XDP_REDIRECT, XDP_TX};
-use crate::veth::{Namespaces, OUTSIDE, PORT, Way, plane_mac, port, test_mac};
+use crate::veth::{Namespaces, Way, plane_mac, port, test_mac};
 use memcached::Memcached;
-pub use memcached::PORT as MEMCACHED;
-use quorumwire_fastpath::{
-    Counters, Engine, Keys, Options, Outbox, Outcome, RegisterStore, ReplyAddress, check, step,
+use quorumwire_conformance_tests::differential::{
+    Comes, Datagram, HostLog, Judged, MEMCACHED, OUTSIDE, Out, PORT, Twin, leave_one, role_of,
 };
+use quorumwire_conformance_tests::frames::{
+    Checksum, ETHERNET_BYTES, Envelope, Home, found, framed, unframed,
+};
+use quorumwire_fastpath::{Engine, Keys, Options, Outcome, RegisterStore, ReplyAddress, check};
 use quorumwire_interfaces::{
-    Command, DataPlane, Grant, Index, PLANE_REPLICAS_MAX, PlaneError, PlaneEvent, PlaneKeys,
-    Registers as Shown,
+    Command, DataPlane, Grant, Index, PLANE_REPLICAS_MAX, PlaneError, PlaneKeys, Registers as Shown,
 };
 use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpPlane, let_pass};
 use quorumwire_wire::packet::{
@@ -20,56 +21,30 @@ use quorumwire_wire::packet::{
     HEADER_BYTES, Header, Kind, PacketReason, RESEND_ENTRIES_MAX, Registers, Role,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// A datagram that leaves.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Datagram {
-    /// From this port.
-    pub port: u16,
-    pub to: SocketAddr,
-    pub bytes: Vec<u8>,
+/// The header of a packet of the plane's own port.
+fn header(of: &Datagram) -> Header {
+    header_of(&of.bytes)
 }
 
-impl Datagram {
-    fn header(&self) -> Header {
-        header_of(&self.bytes)
+/// What of it is the same whenever it is said.
+fn said(of: &Datagram) -> Datagram {
+    let mut said = of.clone();
+    if said.port == PORT {
+        let header = Header {
+            commit_index: 0,
+            tag: 0,
+            ..header(of)
+        };
+        said.bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
     }
-
-    /// What of it is the same whenever it is said.
-    fn said(&self) -> Self {
-        let mut said = self.clone();
-        if said.port == PORT {
-            let header = Header {
-                commit_index: 0,
-                tag: 0,
-                ..self.header()
-            };
-            said.bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
-        }
-        said
-    }
+    said
 }
 
 /// Longest that a frame may take from one end of a pair to the other.
 const ON_THE_WAY_MAX: Duration = Duration::from_secs(5);
-
-/// What is sent.
-#[derive(Default)]
-pub struct Out(pub Vec<Datagram>);
-
-impl Outbox for Out {
-    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
-        let (port, bytes) = (PORT, datagram.to_vec());
-        self.0.push(Datagram { port, to, bytes });
-    }
-
-    fn send_memcached(&mut self, to: SocketAddr, datagram: &[u8]) {
-        let (port, bytes) = (MEMCACHED, datagram.to_vec());
-        self.0.push(Datagram { port, to, bytes });
-    }
-}
 
 /// A datagram's frame on its way to both.
 pub fn frame_of(from: SocketAddr, to: SocketAddr, datagram: &[u8]) -> Vec<u8> {
@@ -82,43 +57,11 @@ pub fn frame_of(from: SocketAddr, to: SocketAddr, datagram: &[u8]) -> Vec<u8> {
     framed(&envelope, datagram)
 }
 
-/// What a host was told, each thing in its order.
-#[derive(Debug, Default, Eq, PartialEq)]
-struct HostLog {
-    /// Entries, and how far they are committed.
-    log: Vec<String>,
-    behind: Vec<u8>,
-    /// What the plane leaves to its host.
-    passed: Vec<String>,
-}
-
-impl HostLog {
-    fn note(&mut self, event: &PlaneEvent<'_>) {
-        match event {
-            PlaneEvent::Entry(entry) => self.log.push(format!("{entry:?}")),
-            PlaneEvent::Committed(_) => self.log.push(format!("{event:?}")),
-            PlaneEvent::Behind(slot) => self.behind.push(*slot),
-            PlaneEvent::Request { .. } | PlaneEvent::Foreign { .. } => {
-                self.passed.push(format!("{event:?}"));
-            }
-        }
-    }
-}
-
-/// How a frame comes to the kernel's plane.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Comes {
-    /// The program is run on it, and says what it would do.
-    Tried,
-    /// It comes in, and what the program does is done.
-    Live,
-}
-
 /// What was done about a frame: role, kind, actions, reason, and what the program said, where it did.
 pub type Reached = (String, String, u32, String, &'static str);
 
 /// Both planes.
-pub struct Twin {
+pub struct Beside {
     pub native: Engine,
     plane: XdpPlane,
     loaded: Loaded,
@@ -142,7 +85,7 @@ pub struct Twin {
     _namespaces: Namespaces,
 }
 
-impl Twin {
+impl Beside {
     /// Both off. The test's sockets have these ports. This thread is where the plane is from now on.
     pub fn new(way: Way, how: Attachment, options: Options, ports: &[u16]) -> Self {
         let namespaces = Namespaces::joined(1, way);
@@ -182,130 +125,12 @@ impl Twin {
         }
     }
 
-    pub fn set_keys(&mut self, keys: &PlaneKeys) {
-        self.poll();
-        self.keys = Keys::from(keys);
-        self.native.set_keys(keys);
-        self.plane.set_keys(keys);
-    }
-
-    pub fn engage(&mut self, grant: &Grant) {
-        self.replicas = grant.peers.len();
-        self.native.engage(grant).expect("a sound grant");
-        self.plane.engage(grant).expect("a sound grant");
-        self.answered_here.clear();
-        self.memcached.forget();
-        self.compare("engaged");
-    }
-
-    pub fn disengage(&mut self) {
-        let (one, other) = (self.native.disengage(), self.plane.disengage());
-        assert_eq!(one, other, "after the fence");
-        self.memcached.forget();
-        self.compare("disengaged");
-        self.poll();
-        self.compare_ring();
-    }
-
-    pub fn registers(&self) -> Registers {
-        *self.native.register_store().registers()
-    }
-
-    /// The same from somebody to both; what the native one sends.
-    pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], comes: Comes) -> Vec<Datagram> {
-        self.receive_frame(&frame_of(from, self.own, datagram), comes)
-    }
-
     fn home(&self) -> Home<'static> {
         Home {
             ip: self.own.ip(),
             all: self.how.multicast,
             ports: &[PORT, MEMCACHED],
         }
-    }
-
-    /// The same for any frame. Frames in which there is nothing for a plane are only tried.
-    pub fn receive_frame(&mut self, frame: &[u8], comes: Comes) -> Vec<Datagram> {
-        let Some(found) = found(frame, &self.home()) else {
-            let (verdict, made) = self.loaded.run(frame);
-            assert_eq!((verdict, made), (XDP_PASS, frame), "nothing for a plane");
-            self.note("any", "none", 0, "not for a plane", XDP_PASS);
-            self.compare("by a frame without a packet for it");
-            return Vec::new();
-        };
-        if found.port == MEMCACHED {
-            return self.receive_memcached(frame, &found, comes);
-        }
-        let (from, datagram) = (found.from, found.datagram);
-        let before = self.registers();
-        let role = role_of(&before);
-        let header = datagram.first_chunk().map(Header::decode);
-        let is_append = header.is_some_and(|header| header.kind == Kind::Append as u8);
-        if found.to_all && !is_append && check(&self.keys, datagram).is_ok() {
-            let (verdict, _) = self.loaded.run(frame);
-            assert_eq!(verdict, XDP_DROP, "to all, and no entry: {header:?}");
-            self.note(&role, "any", 0, "to all", XDP_DROP);
-            self.compare("by a packet that is not for all");
-            return Vec::new();
-        }
-        let counted = *self.native.counters();
-        let mut out = Out::default();
-        let mut told = HostLog::default();
-        self.native
-            .receive(from, datagram, &mut out, &mut |event| told.note(&event));
-        let foreign = self.native.counters().foreign > counted.foreign;
-        let reason = self.reason_since(&counted);
-        let is_early = check(&self.keys, datagram).is_err() || reason == PacketReason::Checksum;
-        let outcome = match header {
-            Some(header) if !is_early => step(&mut before.clone(), &header),
-            _ => Outcome::default(),
-        };
-        let header = header.unwrap_or_default();
-        let is_blind_request = header.kind == Kind::Request as u8 && header.flags & FLAG_BLIND != 0;
-        let mut planned = self.plan(&outcome, is_blind_request, header.sender, out.0.clone());
-        if foreign || reason == PacketReason::NotOurs || is_passed(&outcome, &header) {
-            planned.verdict = XDP_PASS;
-        } else if is_early {
-            planned.verdict = XDP_DROP;
-        }
-        let kind = Kind::from_byte(header.kind).filter(|_| !foreign);
-        let kind = kind.map_or("unknown".to_owned(), |kind| format!("{kind:?}"));
-        let why = if foreign {
-            "Foreign".into()
-        } else {
-            format!("{reason:?}")
-        };
-        self.note(&role, &kind, outcome.actions, &why, planned.verdict);
-        let why = format!("by {header:?}\nfrom {before:?}");
-        match comes {
-            Comes::Tried => self.try_frame(frame, &planned, &why),
-            Comes::Live => {
-                self.loaded.receive(frame, 1);
-                self.expect_frames(&planned.leave, Checksum::Made, &why);
-            }
-        }
-        // What was passed did not go up, or went to where no socket is.
-        if comes == Comes::Tried || found.to_all {
-            told.passed.clear();
-        }
-        self.native_told.passed.append(&mut told.passed);
-        self.native_told.behind.append(&mut told.behind);
-        self.owed.extend(planned.owed);
-        self.compare(&why);
-        if outcome.has(ACTION_STORE) {
-            self.compare_slot(outcome.index);
-        }
-        out.0
-    }
-
-    /// Why the native one has not taken what came since, or not as it was meant.
-    fn reason_since(&self, counted: &Counters) -> PacketReason {
-        let now = self.native.counters();
-        let is_new = |reason: &PacketReason| now.reason(*reason) > counted.reason(*reason);
-        PacketReason::ALL
-            .into_iter()
-            .find(is_new)
-            .unwrap_or(PacketReason::None)
     }
 
     /// Blind writes of a range that somebody waits for.
@@ -366,10 +191,7 @@ impl Twin {
             planned.copies = (!sent.is_empty()).then_some(Copies::Resend(sender));
             planned.leave = sent;
         } else {
-            // One frame came, so one leaves: the question for more goes before the acknowledgement.
-            if sent.len() == 2 && sent[1].header().kind == Kind::Retransmit as u8 {
-                sent.remove(0);
-            }
+            leave_one(&mut sent);
             assert!(sent.len() <= 1, "{sent:?}");
             planned.leave = sent;
         }
@@ -435,7 +257,7 @@ impl Twin {
             Copies::Resend(peer) => {
                 assert_eq!((order.kind, order.peer), (3, *peer));
                 let ends = [planned.leave.first(), planned.leave.last()];
-                let ends = ends.map(|end| end.map(|sent| sent.header().index));
+                let ends = ends.map(|end| end.map(|sent| header(sent).index));
                 assert_eq!([Some(order.from), Some(order.upto)], ends);
             }
             Copies::Fanout => {}
@@ -493,35 +315,6 @@ impl Twin {
         all.join(", ")
     }
 
-    /// Both hosts look what has happened.
-    pub fn poll(&mut self) {
-        let (native_told, plane_told) = (&mut self.native_told, &mut self.plane_told);
-        self.native.take(&mut |event| native_told.note(&event));
-        while self.plane.poll(64, &mut |event| plane_told.note(&event)) > 0 {}
-        assert_eq!(
-            self.native_told, self.plane_told,
-            "what the hosts were told"
-        );
-        (self.native_told, self.plane_told) = (HostLog::default(), HostLog::default());
-        // What the host sends later says how far it is by then.
-        let mut owed = std::mem::take(&mut self.owed);
-        owed.retain(|sent| self.is_reached(sent.to));
-        let why = format!("by the host, who owes:\n{}", list(&owed));
-        let mut came = self.frames_that_left(owed.len(), Checksum::LeftToDevice, &why);
-        sort(&mut came);
-        sort(&mut owed);
-        let said =
-            |sent: &[Datagram]| -> Vec<Datagram> { sent.iter().map(Datagram::said).collect() };
-        assert_eq!(said(&came), said(&owed), "by the host");
-        for sent in came.iter().filter(|sent| sent.port == PORT) {
-            let (header, _) = check(&self.keys, &sent.bytes).expect("signed");
-            assert!(
-                header.index <= header.commit_index,
-                "answered before: {header:?}"
-            );
-        }
-    }
-
     /// Whether it is somebody of ours. A forged origin may name others: to some the system knows a way.
     fn is_reached(&self, to: SocketAddr) -> bool {
         let mut known = (0..PLANE_REPLICAS_MAX).chain([OUTSIDE]);
@@ -547,47 +340,6 @@ impl Twin {
         let done = if one.is_ok() { "done" } else { "refused" };
         self.note(&role_of(&before), what, 0, done, 0);
         out.0
-    }
-
-    pub fn submit(&mut self, commands: &[Command<'_>]) -> Vec<Datagram> {
-        let first = self.registers().last_index;
-        let sent = self.order(
-            "submit",
-            |native, out| native.submit(commands, out).map(|done| format!("{done:?}")),
-            |plane| plane.submit(commands).map(|done| format!("{done:?}")),
-        );
-        for index in first..self.registers().last_index {
-            self.compare_slot(index + 1);
-        }
-        sent
-    }
-
-    pub fn heartbeat(&mut self, round: u64) -> Vec<Datagram> {
-        self.order(
-            "heartbeat",
-            |native, out| native.heartbeat(round, out).map(|()| String::new()),
-            |plane| plane.heartbeat(round).map(|()| String::new()),
-        )
-    }
-
-    pub fn persisted(&mut self, upto: Index) -> Vec<Datagram> {
-        self.order(
-            "persisted",
-            |native, out| native.persisted(upto, out).map(|()| String::new()),
-            |plane| plane.persisted(upto).map(|()| String::new()),
-        )
-    }
-
-    pub fn release(&mut self, upto: Index) {
-        self.order(
-            "release",
-            |native, _| native.release(upto).map(|()| String::new()),
-            |plane| plane.release(upto).map(|()| String::new()),
-        );
-    }
-
-    pub fn shown(&self) -> Shown {
-        self.native.registers()
     }
 
     fn note(&mut self, role: &str, kind: &str, actions: u32, why: &str, verdict: u32) {
@@ -636,9 +388,181 @@ impl Twin {
         };
         assert_eq!(native, self.loaded.slot(index));
     }
+}
 
-    /// Every entry that the rings hold of this term.
-    pub fn compare_ring(&self) {
+impl Twin for Beside {
+    fn own(&self) -> SocketAddr {
+        self.own
+    }
+
+    fn ip_of(&self, slot: usize) -> IpAddr {
+        self.way.test_ip(0, slot)
+    }
+
+    fn multicast(&self) -> Option<Ipv4Addr> {
+        self.how.multicast
+    }
+
+    fn frame(&self, from: SocketAddr, to: SocketAddr, datagram: &[u8]) -> Vec<u8> {
+        frame_of(from, to, datagram)
+    }
+
+    fn set_keys(&mut self, keys: &PlaneKeys) {
+        self.poll();
+        self.keys = Keys::from(keys);
+        self.native.set_keys(keys);
+        self.plane.set_keys(keys);
+    }
+
+    fn engage(&mut self, grant: &Grant) {
+        self.replicas = grant.peers.len();
+        self.native.engage(grant).expect("a sound grant");
+        self.plane.engage(grant).expect("a sound grant");
+        self.answered_here.clear();
+        self.memcached.forget();
+        self.compare("engaged");
+    }
+
+    fn disengage(&mut self) {
+        let (one, other) = (self.native.disengage(), self.plane.disengage());
+        assert_eq!(one, other, "after the fence");
+        self.memcached.forget();
+        self.compare("disengaged");
+        self.poll();
+        self.compare_ring();
+    }
+
+    fn registers(&self) -> Registers {
+        *self.native.register_store().registers()
+    }
+
+    fn receive(&mut self, frame: &[u8], comes: Comes) -> Vec<Datagram> {
+        let Some(found) = found(frame, &self.home()) else {
+            let (verdict, made) = self.loaded.run(frame);
+            assert_eq!((verdict, made), (XDP_PASS, frame), "nothing for a plane");
+            self.note("any", "none", 0, "not for a plane", XDP_PASS);
+            self.compare("by a frame without a packet for it");
+            return Vec::new();
+        };
+        if found.port == MEMCACHED {
+            return self.receive_memcached(frame, &found, comes);
+        }
+        let (from, datagram) = (found.from, found.datagram);
+        let head = datagram.first_chunk().map(Header::decode);
+        let is_append = head.is_some_and(|header| header.kind == Kind::Append as u8);
+        if found.to_all && !is_append && check(&self.keys, datagram).is_ok() {
+            let (verdict, _) = self.loaded.run(frame);
+            assert_eq!(verdict, XDP_DROP, "to all, and no entry: {head:?}");
+            let role = role_of(&self.registers());
+            self.note(&role, "any", 0, "to all", XDP_DROP);
+            self.compare("by a packet that is not for all");
+            return Vec::new();
+        }
+        let (mut out, mut told) = (Out::default(), HostLog::default());
+        let came = (from, datagram);
+        let judged = Judged::of(&mut self.native, &self.keys, came, &mut out, &mut told);
+        let (header, outcome) = (judged.header, judged.outcome);
+        let is_blind_request = header.kind == Kind::Request as u8 && header.flags & FLAG_BLIND != 0;
+        let mut planned = self.plan(&outcome, is_blind_request, header.sender, out.0.clone());
+        let is_nobodys = judged.foreign || judged.reason == PacketReason::NotOurs;
+        if is_nobodys || is_passed(&outcome, &header) {
+            planned.verdict = XDP_PASS;
+        } else if judged.is_early {
+            planned.verdict = XDP_DROP;
+        }
+        let (role, kind) = (&judged.role, &judged.kind);
+        self.note(role, kind, outcome.actions, &judged.why(), planned.verdict);
+        let why = format!("by {header:?}\nfrom {:?}", judged.before);
+        match comes {
+            Comes::Tried => self.try_frame(frame, &planned, &why),
+            Comes::Live => {
+                self.loaded.receive(frame, 1);
+                self.expect_frames(&planned.leave, Checksum::Made, &why);
+            }
+        }
+        // What was passed did not go up, or went to where no socket is.
+        if comes == Comes::Tried || found.to_all {
+            told.passed.clear();
+        }
+        self.native_told.passed.append(&mut told.passed);
+        self.native_told.behind.append(&mut told.behind);
+        self.owed.extend(planned.owed);
+        self.compare(&why);
+        if outcome.has(ACTION_STORE) {
+            self.compare_slot(outcome.index);
+        }
+        out.0
+    }
+
+    fn poll(&mut self) {
+        let (native_told, plane_told) = (&mut self.native_told, &mut self.plane_told);
+        self.native.take(&mut |event| native_told.note(&event));
+        while self.plane.poll(64, &mut |event| plane_told.note(&event)) > 0 {}
+        assert_eq!(
+            self.native_told, self.plane_told,
+            "what the hosts were told"
+        );
+        (self.native_told, self.plane_told) = (HostLog::default(), HostLog::default());
+        // What the host sends later says how far it is by then.
+        let mut owed = std::mem::take(&mut self.owed);
+        owed.retain(|sent| self.is_reached(sent.to));
+        let why = format!("by the host, who owes:\n{}", list(&owed));
+        let mut came = self.frames_that_left(owed.len(), Checksum::LeftToDevice, &why);
+        sort(&mut came);
+        sort(&mut owed);
+        let said = |sent: &[Datagram]| -> Vec<Datagram> { sent.iter().map(said).collect() };
+        assert_eq!(said(&came), said(&owed), "by the host");
+        for sent in came.iter().filter(|sent| sent.port == PORT) {
+            let (header, _) = check(&self.keys, &sent.bytes).expect("signed");
+            assert!(
+                header.index <= header.commit_index,
+                "answered before: {header:?}"
+            );
+        }
+    }
+
+    fn submit(&mut self, commands: &[Command<'_>]) -> Vec<Datagram> {
+        let first = self.registers().last_index;
+        let sent = self.order(
+            "submit",
+            |native, out| native.submit(commands, out).map(|done| format!("{done:?}")),
+            |plane| plane.submit(commands).map(|done| format!("{done:?}")),
+        );
+        for index in first..self.registers().last_index {
+            self.compare_slot(index + 1);
+        }
+        sent
+    }
+
+    fn heartbeat(&mut self, round: u64) -> Vec<Datagram> {
+        self.order(
+            "heartbeat",
+            |native, out| native.heartbeat(round, out).map(|()| String::new()),
+            |plane| plane.heartbeat(round).map(|()| String::new()),
+        )
+    }
+
+    fn persisted(&mut self, upto: Index) -> Vec<Datagram> {
+        self.order(
+            "persisted",
+            |native, out| native.persisted(upto, out).map(|()| String::new()),
+            |plane| plane.persisted(upto).map(|()| String::new()),
+        )
+    }
+
+    fn release(&mut self, upto: Index) {
+        self.order(
+            "release",
+            |native, _| native.release(upto).map(|()| String::new()),
+            |plane| plane.release(upto).map(|()| String::new()),
+        );
+    }
+
+    fn shown(&self) -> Shown {
+        self.native.registers()
+    }
+
+    fn compare_ring(&mut self) {
         let registers = self.registers();
         let slots = u64::from(self.options.ring_slots);
         let oldest = registers
@@ -648,6 +572,14 @@ impl Twin {
         for index in oldest..registers.last_index {
             self.compare_slot(index + 1);
         }
+    }
+
+    fn allow(&mut self, sets: bool, applied: Option<u64>) {
+        self.allow_memcached(sets, applied);
+    }
+
+    fn keep(&mut self, key: &[u8], answer: Option<&[u8]>) {
+        self.keep_answer(key, answer);
     }
 }
 
@@ -724,10 +656,6 @@ fn is_passed(outcome: &Outcome, header: &Header) -> bool {
 
 fn header_of(datagram: &[u8]) -> Header {
     Header::decode(datagram.first_chunk::<HEADER_BYTES>().expect("a header"))
-}
-
-fn role_of(registers: &Registers) -> String {
-    Role::from_byte(registers.role).map_or("Off".into(), |role| format!("{role:?}"))
 }
 
 /// What is in a frame that left, which must be sound and from the plane to the test, or to `all`; `None` if

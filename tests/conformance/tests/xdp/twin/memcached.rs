@@ -1,9 +1,12 @@
 //! Memcached clients of both planes: what the program does by itself, the native engine and a table of its
 //! own here say, too.
-use super::{Comes, Datagram, ON_THE_WAY_MAX, Out, Plan, Twin, role_of};
-use crate::frames::{Checksum, Found, found};
+use super::{Beside, ON_THE_WAY_MAX, Plan};
 use crate::loaded::{XDP_PASS, XDP_TX};
+use quorumwire_conformance_tests::differential::{
+    Comes, Datagram, MEMCACHED, Out, Twin, reason_since, role_of,
+};
 use quorumwire_conformance_tests::forge::checked;
+use quorumwire_conformance_tests::frames::{Checksum, Found, found};
 use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::{
     Outcome, RECENT_OFFERS_TO_REPLACE, RECENT_TEXT_BYTES_MAX, memcached_set, recent_place, submit,
@@ -18,8 +21,6 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Where memcached clients ask.
-pub const PORT: u16 = 11_211;
 /// An answer may be so many times as long as its request.
 const AMPLIFICATION_MAX: usize = 64;
 /// Bytes before memcached's own.
@@ -47,7 +48,7 @@ struct Kept {
 impl Memcached {
     /// For a plane in this thread's namespace.
     pub fn new(plane: &mut XdpPlane, ip: IpAddr) -> Self {
-        let host = UdpSocket::bind((ip, PORT)).expect("a free port");
+        let host = UdpSocket::bind((ip, MEMCACHED)).expect("a free port");
         host.set_nonblocking(true).expect("a socket");
         let theirs = host.try_clone().expect("a socket");
         plane.serve_memcached(theirs).expect("it is bound");
@@ -67,9 +68,9 @@ impl Memcached {
     }
 }
 
-impl Twin {
+impl Beside {
     /// `set`s are taken, and `get`s answered, where the answers show everything up to here.
-    pub fn allow(&mut self, sets: bool, applied: Option<u64>) {
+    pub(super) fn allow_memcached(&mut self, sets: bool, applied: Option<u64>) {
         if !self.native.is_engaged() {
             return;
         }
@@ -86,7 +87,7 @@ impl Twin {
     }
 
     /// The answer to a key from now on, unless another one has its place.
-    pub fn keep(&mut self, key: &[u8], answer: Option<&[u8]>) {
+    pub(super) fn keep_answer(&mut self, key: &[u8], answer: Option<&[u8]>) {
         self.plane.keep_answer(key, answer);
         let place = recent_place(key).expect("a key");
         let places = &mut self.memcached.answers;
@@ -150,7 +151,7 @@ impl Twin {
                 outcome = submit(&mut before.clone(), &self.header_of_set(&command));
                 planned = self.plan(&outcome, !set.noreply, 0, out.0.clone());
             } else {
-                why = format!("{:?}", self.reason_since(&counted));
+                why = format!("{:?}", reason_since(&self.native, &counted));
             }
         }
         self.note(
@@ -227,7 +228,7 @@ impl Twin {
         let is_current = self.memcached.applied? >= self.registers().commit_index;
         let is_short = text.len() + FRAME_BYTES <= AMPLIFICATION_MAX * found.datagram.len();
         (known == key && is_current && is_short && found.checksum_is_right).then(|| Datagram {
-            port: PORT,
+            port: MEMCACHED,
             to: found.from,
             bytes: [&found.datagram[..FRAME_BYTES], text].concat(),
         })

@@ -1,5 +1,7 @@
 //! The suite on the core in gates, simulated. Frames go from card to card through the test, in one thread.
 #![cfg(feature = "fpga-sim")]
+mod differential;
+
 use quorumwire_conformance_tests::cluster::GROUP;
 use quorumwire_conformance_tests::{Fabric, Frame, PlaneSpec, conformance};
 use quorumwire_fastpath::{Options, Outbox};

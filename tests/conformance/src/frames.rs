@@ -46,6 +46,7 @@ fn pseudo_header(from: IpAddr, to: IpAddr, udp_bytes: usize) -> Vec<u8> {
 }
 
 /// The frame of a datagram, with all checksums.
+#[must_use]
 pub fn framed(envelope: &Envelope, datagram: &[u8]) -> Vec<u8> {
     let udp_bytes = UDP_BYTES + datagram.len();
     let length = |bytes: usize| u16::try_from(bytes).expect("a datagram").to_be_bytes();
@@ -98,6 +99,7 @@ pub enum Checksum {
 }
 
 /// Reads a frame as a careful receiver does: `None` if it is no UDP, an error if something is wrong with it.
+#[must_use]
 pub fn unframed(frame: &[u8], checksum: Checksum) -> Option<Result<(Envelope, &[u8]), String>> {
     let ip = frame.get(ETHERNET_BYTES..)?;
     let (from, to, udp): (IpAddr, IpAddr, &[u8]) = if frame[12..14] == IPV4 {
@@ -164,6 +166,7 @@ pub fn unframed(frame: &[u8], checksum: Checksum) -> Option<Result<(Envelope, &[
 }
 
 /// What a sender writes that leaves the UDP checksum of so many bytes to its device.
+#[must_use]
 pub fn check_left_to_device(from: IpAddr, to: IpAddr, udp_bytes: usize) -> [u8; 2] {
     sum(&[&pseudo_header(from, to, udp_bytes)]).to_be_bytes()
 }
@@ -192,6 +195,7 @@ pub struct Found<'a> {
 
 /// The datagram that a plane is to find in any bytes. What has tags, options, or pieces is software's; so is
 /// what is cut.
+#[must_use]
 pub fn found<'a>(frame: &'a [u8], home: &Home<'_>) -> Option<Found<'a>> {
     let kind = frame.get(12..14)?;
     let ip = &frame[ETHERNET_BYTES..];
