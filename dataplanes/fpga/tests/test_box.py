@@ -3,10 +3,11 @@ import collections
 
 import cocotb
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
-from ends import REPLICAS, endpoint_vector
+from ends import REPLICAS, Bench
+from figures import note
 from frames import BRINGS_COMMAND, CONFIGURATIONS, GROUPS, IPV4_MAPPED, WITHOUT_PAYLOAD, any_frame, endpoint_of, frame_of, signed
 from layouts import ACTION, FLAG, HEADER, KIND, LIMIT, PAXOS_REGISTERS, PAXOS_ROLE, PAXOS_SLOT, REASON, outcome_of_vector
-from test_core import Core, clocks_of, sent_by
+from test_core import SIZES, Core, clocks_of, packet, sent_by, settle_alone
 from test_crc32c import crc32c
 from test_open import expected
 from test_paxos_step import OPS, registers, stepped
@@ -265,26 +266,22 @@ async def nothing_of_a_role_leaves_once_it_is_off(dut):
 
 @cocotb.test()
 async def smallest_packets_take_two_clocks_each(dut):
-    bench = Core(dut)
-    dice, c = bench.dice, bench.c
-    await super(Core, bench).begin()
-    dut.tx_ready_i.value = dut.log_ready_i.value = dut.host_ready_i.value = 1
-    place, _ = bench.place(0, False)
-    dut.peer_write_i.value, dut.peer_number_i.value = 1, 0
-    dut.peer_i.value = endpoint_vector(endpoint_of(IPV4_MAPPED + dice.bytes(4), 7400, dice.bytes(6)))
-    await RisingEdge(dut.clk)
-    dut.peer_write_i.value = 0
-    dut.keys_valid_i.value, dut.destinations_i.value = (1 << 32) - 1, 1
+    bench = Bench(dut)
+    place = await settle_alone(bench)
+    dut.destinations_i.value = 1
     base = {**HEADER.zeros(), "magic": 0x5157, "version": 1, "session": 1}
     state = {**PAXOS_REGISTERS.zeros(), "round": 256, "next_instance": 1, "window": INSTANCES}
-    for instance in range(1, 201):
-        await Box.order(bench, "put_back", 0, number=instance)
     kinds = {
         "coordinator": [{**base, "kind": KIND["submit"], "sender": LIMIT["sender_client"]} for _ in range(200)],
         "acceptor": [{**base, "kind": KIND["p2a"], "term": 256, "index": instance} for instance in range(1, 201)],
     }
     for role, headers in kinds.items():
-        await Box.order(bench, "switch_on", 0, state={**state, "role": PAXOS_ROLE[role]})
-        begins = await clocks_of(bench, [frame_of(dice, place, 0, signed(c, bench.keys[0], each, b"")) for each in headers])
-        assert len(begins) == 200 and begins[-1] - begins[0] == 2 * 199, (len(begins), begins[:1], begins[-1:])
-        print(f"figure: {role}, a packet to what it sends: {begins[0]} clocks", flush=True)
+        for size in SIZES:
+            for instance in range(1, 201):
+                await Box.order(bench, "put_back", 0, number=instance)
+            await Box.order(bench, "switch_on", 0, state={**state, "role": PAXOS_ROLE[role]})
+            count = 200 if size == 0 else 40
+            begins = await clocks_of(bench, [frame_of(bench.dice, place, 0, packet(bench, each, size)) for each in headers[:count]])
+            assert len(begins) == count and (size or begins[-1] - begins[0] == 2 * (count - 1)), (len(begins), begins[:1], begins[-1:])
+            note(f"{role}, a packet to what it sends", size, clocks=begins[0], clocks_a_packet=(begins[-1] - begins[0]) / (count - 1))
+            await Box.order(bench, "off", 0)

@@ -7,6 +7,7 @@ import cocotb
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from cocotb.utils import get_sim_time
 from ends import BEAT, REPLICAS, Bench, endpoint_vector
+from figures import note
 from frames import BRINGS_COMMAND, GROUPS, IPV4_MAPPED, WITHOUT_PAYLOAD, any_frame, endpoint_of, frame_of, signed
 from in_c import Gap
 from layouts import ACTION, AGAIN, FLAG, HEADER, HEADER_BYTES, KIND, LIMIT, REASON, REGISTERS, ROLE, outcome_of_vector
@@ -453,21 +454,36 @@ async def nothing_of_a_group_leaves_once_it_is_off(dut):
     assert before > 100 and passed > 100, (before, passed)
 
 
-async def clocks_of(bench, frames):
-    """Frames without gaps between them: when the first beat of each frame that is sent leaves, in clocks behind the first that comes."""
+SIZES = (0, 64, 512, LIMIT["payload_bytes_max"])
+# Clocks from one request to the next, down to what a core can send of it.
+GAPS = (250, 125, 50, 25, 12, 8, 7, 6)
+
+
+async def clocks_of(bench, frames, gap=0):
+    """Frames, each so many clocks behind the one before, or without gaps: when the first beat of each frame that is sent leaves, in clocks
+    behind the first that comes."""
     bench.clock, bench.begins = 0, []
     counting = cocotb.start_soon(bench.note_begins())
     for frame in frames:
         await bench.receive(frame)
-    await ClockCycles(bench.dut.clk, 600)
+        beats = (len(frame) + BEAT - 1) // BEAT
+        if gap > beats:
+            await ClockCycles(bench.dut.clk, gap - beats)
+    await ClockCycles(bench.dut.clk, 900)
     counting.cancel()
     return [begin - 1 for begin in bench.begins]
 
 
-@cocotb.test()
-async def smallest_packets_take_two_clocks_each(dut):
-    bench = Bench(dut)
-    dice, c = bench.dice, bench.c
+def packet(bench, header, size):
+    """One with so much payload, signed."""
+    payload = bytes(size)
+    given = {**header, "payload_bytes": size, "payload_crc32c": crc32c(payload)}
+    return signed(bench.c, bench.keys[0], given, payload)
+
+
+async def settle_alone(bench):
+    """A core with its first group's keys and replicas, whose outputs are taken at once: where it is."""
+    dut, dice = bench.dut, bench.dice
     await bench.begin()
     dut.tx_ready_i.value = dut.log_ready_i.value = dut.host_ready_i.value = 1
     place, _ = bench.place(0, False)
@@ -476,27 +492,83 @@ async def smallest_packets_take_two_clocks_each(dut):
         dut.peer_i.value = endpoint_vector(endpoint_of(IPV4_MAPPED + dice.bytes(4), 7400, dice.bytes(6)))
         await RisingEdge(dut.clk)
     dut.peer_write_i.value = 0
-    keys = bench.keys[0]
     dut.keys_valid_i.value = (1 << 32) - 1
-    state = {**REGISTERS.zeros(), "term": 3, "last_term": 3, "group": 7, "ring_slots": 1024, "window": 1024, "replicas": 3, "quorum": 2}
-    header = {**HEADER.zeros(), "magic": 0x5157, "version": 1, "group": 7, "term": 3}
+    return place
 
-    def frames_of(headers):
-        return [frame_of(dice, place, 0, signed(c, keys, each, b"")) for each in headers]
 
-    await engage(dut, 0, {**state, "role": ROLE["follower"], "me": 0, "leader": 1})
-    appends = [{**header, "kind": KIND["append"], "sender": 1, "index": index, "previous_term": 3} for index in range(1, 301)]
-    begins = await clocks_of(bench, frames_of(appends))
-    assert len(begins) == 300 and begins[-1] - begins[0] == 2 * 299
-    print(f"figure: follower, an entry to its acknowledgement: {begins[0]} clocks", flush=True)
-    await engage(dut, 0, {**state, "role": ROLE["leader"], "me": 0, "leader": 0})
-    requests = [{**header, "kind": KIND["request"], "sender": LIMIT["sender_client"], "term": 0, "session": number} for number in range(100)]
-    begins = await clocks_of(bench, frames_of(requests))
-    assert len(begins) == 200 and begins[-1] - begins[0] == 2 * 199
-    print(f"figure: leader, a request to its first entry: {begins[0]} clocks", flush=True)
-    asking = cocotb.start_soon(clocks_of(bench, frames_of(requests)))
+HEADER_HERE = {**HEADER.zeros(), "magic": 0x5157, "version": 1, "group": 7, "term": 3}
+REQUEST = {**HEADER_HERE, "kind": KIND["request"], "sender": LIMIT["sender_client"], "term": 0}
+STATE = {**REGISTERS.zeros(), "term": 3, "last_term": 3, "group": 7, "ring_slots": 1024, "window": 1024, "replicas": 3, "quorum": 2}
+FOLLOWER = {**STATE, "role": ROLE["follower"], "me": 0, "leader": 1}
+LEADER = {**STATE, "role": ROLE["leader"], "me": 0, "leader": 0}
+
+
+def append(index):
+    return {**HEADER_HERE, "kind": KIND["append"], "sender": 1, "index": index, "previous_term": 3}
+
+
+@cocotb.test()
+async def smallest_packets_take_two_clocks_each(dut):
+    bench = Bench(dut)
+    place = await settle_alone(bench)
+
+    def frames_of(headers, size=0):
+        return [frame_of(bench.dice, place, 0, packet(bench, each, size)) for each in headers]
+
+    for size in SIZES:
+        await engage(dut, 0, FOLLOWER)
+        count = 300 if size == 0 else 40
+        begins = await clocks_of(bench, frames_of([append(index) for index in range(1, count + 1)], size))
+        assert len(begins) == count and (size or begins[-1] - begins[0] == 2 * (count - 1))
+        note("follower, an entry to its acknowledgement", size, clocks=begins[0], clocks_a_packet=(begins[-1] - begins[0]) / (count - 1))
+        await order(dut, "off", 0)
+        await engage(dut, 0, LEADER)
+        count = 100 if size == 0 else 20
+        begins = await clocks_of(bench, frames_of([{**REQUEST, "session": number} for number in range(count)], size))
+        assert len(begins) == 2 * count and (size or begins[-1] - begins[0] == 2 * (2 * count - 1))
+        note("leader, a request to its first entry", size, clocks=begins[0], clocks_a_packet=(begins[-1] - begins[1]) / (count - 1))
+        await order(dut, "off", 0)
+    await engage(dut, 0, LEADER)
+    asking = cocotb.start_soon(clocks_of(bench, frames_of([REQUEST] * 100)))
     await ClockCycles(dut.clk, 100)
     begin = get_sim_time("ns")
     await order(dut, "off", 0)
-    print(f"figure: a group that is busy is off, and all that it sends has left: {int(get_sim_time('ns') - begin) // 4} clocks", flush=True)
+    note("a busy group is off, and all that it sends has left", 0, clocks=int(get_sim_time("ns") - begin) // 4)
     await asking
+
+
+async def until(dut, signal):
+    """Clocks until it is 1."""
+    clocks = 0
+    while True:
+        await ReadOnly()
+        if int(signal.value):
+            return clocks
+        clocks += 1
+        await RisingEdge(dut.clk)
+
+
+@cocotb.test()
+async def what_is_not_loaded_waits_for_nothing(dut):
+    """Requests at several rates; what an acknowledgement takes, and what a frame that is the host's."""
+    bench = Bench(dut)
+    place = await settle_alone(bench)
+    await engage(dut, 0, LEADER)
+    request = frame_of(bench.dice, place, 0, packet(bench, REQUEST, 50))
+    waited = []
+    for gap in GAPS:
+        await order(dut, "off", 0)
+        await engage(dut, 0, LEADER)
+        begins = await clocks_of(bench, [request] * 120, gap)
+        assert len(begins) == 240, "something was lost"
+        waits = sorted(begin - gap * number for number, begin in enumerate(begins[::2]))
+        waited.append(waits[0])
+        note("leader, requests at a rate", 50, gap=gap, clocks=waits[60], clocks_p99=waits[118])
+    assert len(set(waited)) == 1, "the first waits for nobody"
+    for what, header, signal in (("leader, an acknowledgement to the commit", {**HEADER_HERE, "kind": KIND["append_ok"], "sender": 1, "index": 5}, dut.commits_o),
+                                 ("a frame that is the host's", None, dut.host_valid_o)):
+        frame = bytes(114) if header is None else frame_of(bench.dice, place, 0, packet(bench, header, 0))
+        coming = cocotb.start_soon(bench.receive(frame))
+        note(what, 0, clocks=await until(dut, signal) - 1)
+        await coming
+        await ClockCycles(dut.clk, 300)
