@@ -79,9 +79,9 @@ def frame_of(dice, place, group, packet, to_group=False):
     return dice.bytes(12) + tag + proto + ip + udp
 
 
-def any_frame(dice, c, place, keys):
-    """A frame, and what was done to it."""
-    group = dice.below(GROUPS)
+def any_frame(dice, c, place, keys, group=None):
+    """A frame, to a group or to any, and what was done to it."""
+    group = dice.below(GROUPS) if group is None else group
     packet, name = packet_of(dice, c, keys[group])
     change = dice.one_of(["none"] * 12 + CHANGES)
     to_group = place.multicast[0] and dice.seldom(4)

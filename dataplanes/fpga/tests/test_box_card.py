@@ -3,14 +3,14 @@ import collections
 import ctypes
 
 import cocotb
+from card_host import NUMBER, STATE
 from frames import IPV4_MAPPED, endpoint_of, frame_of, signed
 from in_c import Keys, Place
 from layouts import FLAG, HEADER, KIND, PAXOS_REGISTERS, PAXOS_ROLE, PAXOS_SLOT
-from test_card import NUMBER, STATE, Card, settle
+from test_card import Card
 from test_crc32c import crc32c
 from test_paxos_step import OPS, registers, stepped
 from test_paxos_step import header as step_header
-
 
 
 class Both(ctypes.Structure):
@@ -69,7 +69,7 @@ async def a_value_goes_to_the_hosts_memory_and_to_whom_it_is_told(dut):
     dice = card.dice
     await card.begin()
     place.at[0] = endpoint_of(IPV4_MAPPED + dice.bytes(4), 7401, dice.bytes(6))
-    base, masks = await settle(card, place, keys)
+    base, masks, _ = await card.is_told(place, keys)
     await card.write("destinations", 3)
     state = {**PAXOS_REGISTERS.zeros(), "role": PAXOS_ROLE["acceptor"], "configuration": 3, "round": 256, "group": 7, "window": 16, "me": 1}
     assert await card.order("put_back", 0, number=5)

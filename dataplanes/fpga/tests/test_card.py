@@ -1,49 +1,28 @@
 """A card's registers over AXI4-Lite: what the host writes is what the core gets, whole; orders, keys, notices; and where the log goes."""
 import collections
-import ctypes
 import struct
-import tomllib
 
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
-from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
+from cocotbext.axi import AxiResp
+from card_host import AT, CAUSE, COUNT, NUMBER, REASONS, SHARED, STATE, Host
 from dice import Dice
 from frames import IPV4_MAPPED, endpoint_of, frame_of, signed
 from in_c import Fastpath, Keys, Place
-from layouts import FORMAT, HEADER, KIND, LIMIT, REASON, REGISTERS, ROLE, ROOT
+from layouts import HEADER, KIND, LIMIT, REASON, REGISTERS, ROLE
 from test_crc32c import crc32c
 from test_step import OPS, registers, stepped
 from test_step import header as step_header
 
-SHARED = tomllib.loads((ROOT / "dataplanes/fpga/shared.toml").read_text())
-NUMBER = {entry["name"]: entry["value"] for entry in SHARED["limits"]}
-CAUSE, STATE, COUNT = ({value["name"]: value["value"] for value in enum["values"]} for enum in SHARED["enums"] if enum["name"] in ("cause", "state", "count"))
-BYTES = {"registers": 200, "header": 72}
-REASONS = len(FORMAT["reasons"])
 BEAT = 64
-
-
-def places():
-    """Where each register stands, and how many bytes it has."""
-    at, found = 0, {}
-    for field in SHARED["structs"][0]["fields"]:
-        count = field.get("count", 1)
-        size = (field["bits"] // 8 if "bits" in field else BYTES[field["is"]]) * NUMBER.get(count, count)
-        found[field["name"]] = at, size
-        at += size
-    return found
-
-
-AT = places()
 ONLY_READ = [field["name"] for field in SHARED["structs"][0]["fields"] if field["doc"].startswith("Only read.")]
 # What keeps what is written, without doing anything.
 KEPT = ["enabled", "number", "registers", "header", "multicast", "addresses", "ends", "epochs", "destinations", "key_at", "peer_address", "peer_end", "rings", "ring_masks"]
 
 
-class Card:
+class Card(Host):
     """A card with its host, and a network that takes what it sends."""
-    OPS = OPS
 
     def __init__(self, dut):
         self.dut, self.dice, self.c = dut, Dice(), Fastpath()
@@ -55,12 +34,7 @@ class Card:
         dut.rx_valid_i.value = dut.rx_error_i.value = 0
         dut.tx_ready_i.value = dut.host_ready_i.value = dut.log_ready_i.value = 1
         dut.rst_i.value = 1
-        self.axi = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst_i)
-        for interface in (self.axi.write_if, self.axi.read_if):
-            interface.log.setLevel("WARNING")
-        for channel in (self.axi.write_if.aw_channel, self.axi.write_if.w_channel, self.axi.write_if.b_channel,
-                        self.axi.read_if.ar_channel, self.axi.read_if.r_channel):
-            channel.set_pause_generator(iter(lambda: self.dice.seldom(3), None))
+        self.connect("s_axil", dut.clk, dut.rst_i)
         await ClockCycles(dut.clk, 8)
         dut.rst_i.value = 0
         await ClockCycles(dut.clk, 2)
@@ -87,54 +61,6 @@ class Card:
             if int(self.dut.log_valid_o.value) and int(self.dut.log_ready_i.value):
                 self.log.append((int(self.dut.log_address_o.value), int(self.dut.log_data_o.value).to_bytes(BEAT, "big")))
             await RisingEdge(self.dut.clk)
-
-    async def half(self, at, value):
-        """Writes 32 bits; whether they were taken."""
-        return (await self.axi.write(at, value.to_bytes(4, "little"))).resp == AxiResp.OKAY
-
-    async def write(self, name, value, word=0):
-        at = AT[name][0] + 8 * word
-        for half in range(2):
-            assert await self.half(at + 4 * half, value >> 32 * half & 0xffffffff), name
-
-    async def read(self, name, word=0):
-        at = AT[name][0] + 8 * word
-        halves = [int.from_bytes((await self.axi.read(at + 4 * half, 4)).data, "little") for half in range(2)]
-        return halves[1] << 32 | halves[0]
-
-    async def write_memory(self, name, made):
-        """A structure as the host has it in memory."""
-        for word, value in enumerate(struct.unpack(f"<{ctypes.sizeof(made) // 8}Q", bytes(made))):
-            await self.write(name, value, word)
-
-    async def read_memory(self, name, layout):
-        words = [await self.read(name, word) for word in range(AT[name][1] // 8)]
-        return layout.values(layout.in_memory.from_buffer_copy(struct.pack(f"<{len(words)}Q", *words)))
-
-    async def order(self, op, group, given=None, number=0, state=None):
-        """Its outcome and the registers then; None if it is refused."""
-        if state:
-            await self.write_memory("registers", REGISTERS.memory(state))
-        outcome = await self.ordered(op, group, given, number)
-        return outcome and (outcome, await self.read_memory("made_registers", REGISTERS))
-
-    async def ordered(self, op, group, given, number):
-        """Its outcome; None if it is refused."""
-        if given:
-            await self.write_memory("header", HEADER.memory(given))
-        await self.write("number", number)
-        await self.write("order", self.OPS.index(op) | group << 8)
-        for _ in range(1000):
-            said = await self.read("state")
-            if said & STATE["refused"]:
-                return None
-            if not said & STATE["under_way"]:
-                break
-        else:
-            raise AssertionError(f"{op} is not done")
-        does = await self.read("made_actions")
-        return {"header": await self.read_memory("made_header", HEADER), "index": await self.read("made_index"),
-                "commit_from": await self.read("made_commit_from"), "actions": does & 0xffffffff, "reason": does >> 32}
 
     async def receive(self, frame):
         dut = self.dut
@@ -223,37 +149,9 @@ async def orders_are_steps_as_in_the_c(dut):
     assert await card.order("off", 0), "and the next one is taken"
 
 
-async def settle(card, place, keys):
-    """The host gives a card the first group's keys, its place and three replicas, and a ring: where that is, and its mask."""
-    dice, masks = card.dice, 15
-    for pair in range(2):
-        made = keys.pairs[pair].key[0] = card.c.key((dice.number(64), dice.number(64)))
-        keys.pairs[pair].valid = 1
-        for word, value in [*enumerate(made.digest), (254, made.low), (255, made.high)]:
-            await card.write("key_at", word << 8 | pair << 1)
-            await card.write("key", value)
-    await card.write("keys_valid", 0b0101)
-    own = place.at[0]
-    address = int.from_bytes(bytes(own.address), "big")
-    await card.write("addresses", address >> 64)
-    await card.write("addresses", address & (1 << 64) - 1, 1)
-    await card.write("ends", int.from_bytes(bytes(own.port) + bytes(own.mac), "big"))
-    for replica in range(3):
-        peer = endpoint_of(IPV4_MAPPED + dice.bytes(4), 7400, dice.bytes(6))
-        address = int.from_bytes(bytes(peer.address), "big")
-        await card.write("peer_address", address >> 64)
-        await card.write("peer_address", address & (1 << 64) - 1, 1)
-        await card.write("peer_end", int.from_bytes(bytes(peer.port) + bytes(peer.mac), "big"))
-        await card.write("peer", replica)
-    base = dice.number(40) << 12
-    await card.write("rings", base)
-    await card.write("ring_masks", masks)
-    return base, masks
-
-
 async def lead(card, place, keys):
-    """Then it has that group's lead."""
-    base, masks = await settle(card, place, keys)
+    """The host gives a card its keys, its place and three replicas, and has the first group's lead."""
+    base, masks, _ = await card.is_told(place, keys)
     state = {**REGISTERS.zeros(), "role": ROLE["leader"], "term": 3, "last_term": 3, "ring_slots": 16, "window": 16, "replicas": 3, "quorum": 2,
              "group": 7}
     await card.order("engage", 0, state=state)
