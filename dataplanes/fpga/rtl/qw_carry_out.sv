@@ -47,7 +47,7 @@ module qw_carry_out
   // ---- Frames: to the host, away, or into records.
   localparam int RECORD_BEATS = 64;  // more than two of the longest
   localparam int EMITS_MAX = 8;
-  logic between, ends;
+  logic between, ends, host_no_room;
   logic needs_record, emits, has_room, moves;
   logic [6:0] records_waiting;  // beats that a record has or may have
   logic [3:0] emits_waiting;
@@ -77,7 +77,6 @@ module qw_carry_out
       .data_o  (host_data_o),
       .kept_o  (host_kept_o)
   );
-  logic host_no_room;
 
   logic [15:0] moved_bytes;
   always_comb

@@ -131,7 +131,8 @@ module qw_core
     packet_last = last_of[chosen];
     packet_data = data_of[chosen];
     sending = sending_of[chosen];
-    ready_of[0] = packet_ready && !chosen && may_go[0];
+    // Inside a packet it is not asked whether there is a beat: that may wait for the log, and the log's for this.
+    ready_of[0] = packet_ready && !chosen && (is_inside || may_go[0]);
     ready_of[1] = packet_ready && chosen;
   end
   always_ff @(posedge clk) begin

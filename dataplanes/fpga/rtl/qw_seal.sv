@@ -3,7 +3,10 @@
 module qw_seal
   import qw_pkg::*, qw_gate_pkg::*;
 #(
-    parameter int BEATS = 256  // of packets that wait for their tag or for their turn
+    parameter int BEATS = 256,  // of packets that wait for their tag or for their turn
+    parameter int PACKETS_MAX = 64,  // that may be within
+    parameter int UNASKED_MAX = 16,  // of those, packets whose tag is not asked for
+    parameter int JOBS_MAX = 8  // frames that are known and not begun
 ) (
     input  logic                 clk,
     input  logic                 rst_i,
@@ -44,9 +47,6 @@ module qw_seal
     output logic                 no_neighbour_o,
     output logic                 busy_o  // a packet has not left yet
 );
-  // Packets that may be within, and of those, packets whose tag is not asked for.
-  localparam int PACKETS_MAX = 64;
-  localparam int UNASKED_MAX = 16;
   localparam int BITS = $clog2(BEATS);
   localparam int BLOCK_BITS = 8 * LOWER_IPV6_VLAN_BYTES;
 
@@ -105,7 +105,9 @@ module qw_seal
     used <= used + (BITS + 1)'(takes) - freed;
     packets <= packets + ($clog2(PACKETS_MAX) + 1)'(takes && between) - ($clog2(PACKETS_MAX) + 1)'(ends_packet);
     unasked <= unasked + ($clog2(UNASKED_MAX) + 1)'(takes && between) - ($clog2(UNASKED_MAX) + 1)'(asked);
-    ready_o <= used < (BITS + 1)'(BEATS - 4) && packets < ($clog2(PACKETS_MAX) + 1)'(PACKETS_MAX - 2) &&
+    // Who was told that there is room may rely on it: an entry's beat that is offered to the log as well stays.
+    ready_o <= ready_o && !takes ||
+        used < (BITS + 1)'(BEATS - 4) && packets < ($clog2(PACKETS_MAX) + 1)'(PACKETS_MAX - 2) &&
         unasked < ($clog2(UNASKED_MAX) + 1)'(UNASKED_MAX - 2);
     if (rst_i) begin
       write_at <= '0;
@@ -221,7 +223,6 @@ module qw_seal
   );
 
   // ---- One frame for each of those that the packet goes to. Stage J1: who. J2: sums. J3: checksums.
-  localparam int JOBS_MAX = 8;
   typedef struct packed {
     packet_t packet;
     logic [63:0] tag;

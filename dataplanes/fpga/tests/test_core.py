@@ -52,11 +52,17 @@ class Core(Bench):
             await RisingEdge(dut.clk)
 
     async def take_log(self):
-        dut = self.dut
+        dut, offered = self.dut, None
+        # A shell may wait until a beat is offered, and what is offered stays until it is taken.
+        waits = self.dice.below(2) == 0
         while True:
-            dut.log_ready_i.value = int(self.dice.below(4) > 0)
+            dut.log_ready_i.value = int(self.dice.below(4) > 0 and not (waits and offered is None))
             await ReadOnly()
-            if int(dut.log_valid_o.value) and int(dut.log_ready_i.value):
+            is_offered = int(dut.log_valid_o.value)
+            now = [int(it.value) for it in (dut.log_group_o, dut.log_index_o, dut.log_beat_o, dut.log_data_o)] if is_offered else None
+            assert offered in (None, now), "what was offered to the log was withdrawn"
+            offered = None if int(dut.log_ready_i.value) else now
+            if is_offered and int(dut.log_ready_i.value):
                 at = int(dut.log_group_o.value), int(dut.log_index_o.value)
                 beat, data = int(dut.log_beat_o.value), int(dut.log_data_o.value).to_bytes(BEAT, "big")
                 beats = self.beats.setdefault(at, [])
