@@ -2,6 +2,7 @@
 use crate::card::Card;
 use crate::counters::Counted;
 use crate::frame::{FRAME_BYTES_MAX, Network, datagram_in};
+use crate::shared::LEFT_MAX;
 use crate::store::CardRegisters;
 use quorumwire_fastpath::shared::Endpoint as Place;
 use quorumwire_fastpath::{Engine, Options, address_of, address_of_peer};
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// How often the core's counters are looked at.
 const COUNTS_PAUSE: Duration = Duration::from_millis(200);
+/// Frames that the core gets before its host looks what is left to it: of each there may be a range of entries.
+const FRAMES_AT_ONCE_MAX: usize = LEFT_MAX / 2;
 /// How often it is asked where a replica is that nobody knew, and where those are that were known.
 const SEEK_PAUSE: Duration = Duration::from_millis(5);
 const SEEK_AGAIN_PAUSE: Duration = Duration::from_millis(500);
@@ -272,22 +275,29 @@ impl<N: Network> DataPlane for FpgaPlane<N> {
         self.seek();
         let mut frame = [0; FRAME_BYTES_MAX];
         let mut left = budget;
-        while left > 0
-            && let Some(bytes) = self.network.next_frame(&mut frame)
-        {
-            self.card().receive(&frame[..bytes]);
-            left -= 1;
+        loop {
+            let mut came = 0;
+            while came < left.min(FRAMES_AT_ONCE_MAX)
+                && let Some(bytes) = self.network.next_frame(&mut frame)
+            {
+                self.card().receive(&frame[..bytes]);
+                came += 1;
+            }
+            left -= came;
+            if came > 0 {
+                let run = self.card().run();
+                self.noted(run);
+                self.engine.refresh();
+            }
+            self.take_passed(&mut counted);
+            let done = self.do_what_is_left(&mut counted);
+            self.noted(done);
+            self.send();
+            if came < FRAMES_AT_ONCE_MAX {
+                break;
+            }
         }
         self.more = left == 0;
-        if left < budget {
-            let run = self.card().run();
-            self.noted(run);
-            self.engine.refresh();
-        }
-        self.take_passed(&mut counted);
-        let done = self.do_what_is_left(&mut counted);
-        self.noted(done);
-        self.send();
         self.engine.take(&mut counted);
         self.look_at_counters();
         if let Some(error) = self.engine.register_store_mut().failed.take() {

@@ -17,6 +17,7 @@ use crate::binary;
 use crate::client::{Client, Outcome};
 use crate::disk::{self, Scratch};
 use crate::network::{Machine, Network};
+use crate::plan::slowness;
 pub use crate::plan::{Durability, OnFollower, Plan, Tls};
 use crate::process::{self, CommandOutput, Process};
 use crate::served;
@@ -431,7 +432,7 @@ impl<'n> Cluster<'n> {
 
     /// A client of one replica.
     pub fn client(&self, id: u16) -> Result<Client> {
-        Client::connect(self.memcached(id), REQUEST_TIMEOUT)
+        Client::connect(self.memcached(id), REQUEST_TIMEOUT * slowness())
             .with_context(|| format!("connecting to replica {id}"))
     }
 

@@ -18,7 +18,7 @@ package qw_host_pkg;
   // (`qw_slot`).
   localparam int SLOT_STRIDE = 2048;
   // Ranges of entries that are left to the host and that it has not looked at.
-  localparam int LEFT_MAX = 16;
+  localparam int LEFT_MAX = 64;
 
   // What the host does to a group: a step like a packet's, between those of packets. Leader: a
   // command of its own, in `header` as a REQUEST's.

@@ -16,7 +16,7 @@ pub const COUNTS: usize = 40;
 /// (`qw_slot`).
 pub const SLOT_STRIDE: usize = 2048;
 /// Ranges of entries that are left to the host and that it has not looked at.
-pub const LEFT_MAX: usize = 16;
+pub const LEFT_MAX: usize = 64;
 
 /// What the host does to a group: a step like a packet's, between those of packets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
