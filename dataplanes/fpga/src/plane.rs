@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// How often the core's counters are looked at.
 const COUNTS_PAUSE: Duration = Duration::from_millis(200);
-/// Frames that the core gets before its host looks what is left to it: of each there may be a range of entries.
+/// Frames that the core gets before its host looks what is left to it: each may leave a range of entries.
 const FRAMES_AT_ONCE_MAX: usize = LEFT_MAX / 2;
 /// How often it is asked where a replica is that nobody knew, and where those are that were known.
 const SEEK_PAUSE: Duration = Duration::from_millis(5);
