@@ -9,7 +9,7 @@ help:
 	@echo 'make hdl-clusters  clusters with this plane: leaders die, a tenth of all frames is lost'
 	@echo 'make differential  the same frames to the engine, the plane in the kernel and the core in gates: FRAMES=n, SEED=n'
 	@echo 'make build     target/release/quorumwire, the one binary (6 min from nothing on 2 cores)'
-	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
+	@echo 'make test      everything that must hold (44 min on 2 cores, from nothing)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace, ARGS=--roles'
 	@echo 'make mutants   planted bugs: each must be noticed'
 	@echo 'make fuzz      random bytes at every parser, FUZZ_SECONDS=300 for each target'

@@ -2,13 +2,13 @@
 //! Several frames are under way at once, and network and memory take what the core gives only now and then.
 //! Behind each such lot, and behind every order of the host, registers are compared, and what left and what
 //! was told.
-use crate::mac_at;
+use crate::{frame_of, mac_at};
 use quorumwire_conformance_tests::differential::{
     Comes, Datagram, FRAME_BYTES_MAX, HostLog, Judged, OUTSIDE, Out, PORT, Run, Twin, corpus,
     leave_one,
 };
 use quorumwire_conformance_tests::faults::Dice;
-use quorumwire_conformance_tests::frames::{Checksum, Envelope, Home, found, framed, unframed};
+use quorumwire_conformance_tests::frames::{Checksum, Home, found, unframed};
 use quorumwire_fastpath::{Engine, Keys, Outbox, RegisterStore, step};
 use quorumwire_interfaces::{
     Command, CounterSink, DataPlane, Grant, Index, PlaneError, PlaneKeys, Registers as Shown,
@@ -223,18 +223,7 @@ impl Twin for Gates {
     }
 
     fn frame(&self, from: SocketAddr, to: SocketAddr, datagram: &[u8]) -> Vec<u8> {
-        let mac = |ip| match ip {
-            IpAddr::V4(ip) => mac_at(ip),
-            IpAddr::V6(ip) => panic!("{ip}"),
-        };
-        let (from_mac, to_mac) = (mac(from.ip()), mac(to.ip()));
-        let envelope = Envelope {
-            from,
-            to,
-            from_mac,
-            to_mac,
-        };
-        framed(&envelope, datagram)
+        frame_of(from, to, datagram)
     }
 
     fn registers(&self) -> Registers {

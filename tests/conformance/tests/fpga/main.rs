@@ -3,6 +3,8 @@
 mod differential;
 
 use quorumwire_conformance_tests::cluster::GROUP;
+use quorumwire_conformance_tests::differential::PORT;
+use quorumwire_conformance_tests::frames::{Envelope, framed};
 use quorumwire_conformance_tests::{Fabric, Frame, PlaneSpec, conformance};
 use quorumwire_fastpath::{Options, Outbox};
 use quorumwire_interfaces::{CounterSink, DataPlane};
@@ -11,7 +13,6 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-const PORT: u16 = 7000;
 /// Of the addresses of planes, and of who is outside.
 const PLANES: u8 = 100;
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 77, 200, 1);
@@ -40,26 +41,13 @@ fn ipv4(address: SocketAddr) -> Ipv4Addr {
 
 /// A frame with a datagram, as a card gets it.
 fn frame_of(from: SocketAddr, to: SocketAddr, datagram: &[u8]) -> Vec<u8> {
-    let (source, destination) = (ipv4(from), ipv4(to));
-    let length = |of: usize| u16::try_from(of).expect("short").to_be_bytes();
-    let mut frame = [mac_at(destination), mac_at(source)].concat();
-    frame.extend([0x08, 0x00, 0x45, 0]);
-    frame.extend(length(28 + datagram.len()));
-    frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
-    frame.extend(source.octets());
-    frame.extend(destination.octets());
-    let head: u32 = frame[14..34]
-        .chunks(2)
-        .map(|it| u32::from(it[0]) << 8 | u32::from(it[1]))
-        .sum();
-    let sum = !((head & 0xffff) + (head >> 16));
-    frame[24..26].copy_from_slice(&sum.to_be_bytes()[2..]);
-    frame.extend(from.port().to_be_bytes());
-    frame.extend(to.port().to_be_bytes());
-    frame.extend(length(8 + datagram.len()));
-    frame.extend([0, 0]);
-    frame.extend(datagram);
-    frame
+    let envelope = Envelope {
+        from,
+        to,
+        from_mac: mac_at(ipv4(from)),
+        to_mac: mac_at(ipv4(to)),
+    };
+    framed(&envelope, datagram)
 }
 
 /// What goes between the cards.

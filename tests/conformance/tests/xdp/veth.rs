@@ -16,10 +16,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Where everybody listens.
-pub const PORT: u16 = 7000;
-/// What stands for the outside, in the numbering of [`test_ip`].
-pub const OUTSIDE: usize = 200;
+/// Where everybody listens, and what stands for the outside, in the numbering of [`test_ip`].
+pub use quorumwire_conformance_tests::differential::{OUTSIDE, PORT};
 /// Room for whatever a test lets pile up.
 const SOCKET_BUFFER_BYTES: usize = 16 << 20;
 
