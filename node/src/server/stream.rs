@@ -7,6 +7,8 @@
 use mio::event::Source;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 use rustls::pki_types::CertificateDer;
 use rustls::{Connection, ServerConfig, ServerConnection};
 use std::io::{self, IoSlice, Read, Write};
@@ -186,17 +188,16 @@ impl TlsStream {
         let mut is_dry = false;
         if self.taken == self.intake.len() {
             self.taken = 0;
-            self.intake.resize(INTAKE_BYTES, 0);
-            let result = self.socket.read(&mut self.intake);
-            self.intake.truncate(*result.as_ref().unwrap_or(&0));
-            match result {
+            self.intake.clear();
+            self.intake.reserve_exact(INTAKE_BYTES);
+            // As it is: to fill it with zeros first would take longer than a heartbeat's records do.
+            match rustix::io::read(&self.socket, spare_capacity(&mut self.intake)) {
                 Ok(0) => {
                     self.tls.read_tls(&mut io::empty())?; // lets TLS know that this is the end
                 }
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => is_dry = true,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => is_dry = true,
+                Err(error) => return Err(error.into()),
             }
         }
         if self.taken < self.intake.len() {
