@@ -1,5 +1,5 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network hdl hdl-check hdl-plane hdl-clusters differential deb install leveldb ci
+.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-planes test-ready test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network hdl hdl-check hdl-plane hdl-clusters differential deb install leveldb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
@@ -99,6 +99,8 @@ RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time --progra
 # At 6030cfa lints took 190 seconds of a processor, the test programs 510, documentation's tests 25, planted bugs 35.
 # The clusters took 9 to 12 minutes on two cores that were busy with other things as well, three programs at once; four
 # at once took 8 at 8e197b56.
+# What only computes, and has no deadline, runs beside what also waits, where the processors are idle.
+WHERE_IDLE := chrt --idle 0
 PLANTED_CONTROL := cargo test --locked --package quorumwire-control --features mutants --test raft
 PLANTED_FASTPATH := cargo test --locked --package quorumwire-fastpath --features mutants --lib \
 	--test step --test paxos --test engine
@@ -111,23 +113,26 @@ test:
 	tools/run-tests --programs-at-once 2 --without cluster-tests --without conformance-tests \
 		--without model --without paxos-model
 	cargo test --quiet --locked --workspace --doc
+	@$(MAKE) --no-print-directory --jobs=2 test-planes test-ready
+	$(MAKE) --no-print-directory --jobs=2 test-clusters test-beside
+
+test-planes:
 	tools/run-tests --package conformance-tests -- --skip clones:: \
 		--skip generic::durability --skip generic::fence --skip generic::forgery --skip tagged::all:: \
 		$(NOT_OVER_IPV6:%=--skip over_ipv6::%)
-	$(PLANTED_CONTROL) --no-run
-	$(PLANTED_FASTPATH) --no-run
-	@# What a cluster test installs is made before, so that nothing is compiled beside clusters.
+
+# What a cluster test installs is made before, and planted bugs are compiled, so that nothing is compiled beside clusters.
+test-ready:
+	$(WHERE_IDLE) $(PLANTED_CONTROL) --no-run
+	$(WHERE_IDLE) $(PLANTED_FASTPATH) --no-run
 	cargo build --quiet --locked --workspace --lib
-	client/c/install PREFIX=target/tmp/leveldb PROFILE=dev
-	apps/leveldb/build PREFIX=target/tmp/leveldb SANITIZE=address,undefined TESTS=yes
-	$(MAKE) --no-print-directory --jobs=2 test-clusters test-beside
+	$(WHERE_IDLE) client/c/install PREFIX=target/tmp/leveldb PROFILE=dev
+	$(WHERE_IDLE) apps/leveldb/build PREFIX=target/tmp/leveldb SANITIZE=address,undefined TESTS=yes
 
 test-clusters:
 	$(RUN_CLUSTERS) --again QUORUMWIRE_TEST_PLANE=socket $(WITH_PLANES) --again QUORUMWIRE_TEST_PLANE=xdp $(IN_KERNEL) \
 		--again QUORUMWIRE_TEST_TLS=peers $(UNDER_TLS)
 
-# Clusters mostly wait. What only computes runs beside them, where the processors are idle, and has no deadline.
-WHERE_IDLE := chrt --idle 0
 BESIDE := target/beside.log
 
 test-beside:
