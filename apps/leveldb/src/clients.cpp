@@ -258,8 +258,12 @@ bool Clients::flush(Connection *connection)
 bool Clients::settle(std::uint64_t client, Connection *connection)
 {
 	take_requests(client, connection);
+	bool had_no_room = connection->untaken() >= UNTAKEN_BYTES;
 	if (!flush(connection))
 		return false;
+	// Requests that came already wait for this, and nothing may come any more that would touch it.
+	if (had_no_room && may_read(*connection))
+		touched_.push_back(client);
 	if (connection->has_ended && connection->untaken() == 0 && connection->requests == 0)
 		return false;
 	bool reads = may_read(*connection) || (connection->is_closing && !connection->has_ended);

@@ -1,6 +1,7 @@
-// The parts that need no deployment: bytes, the store, and the copy of a folder.
+// The parts that need no deployment: bytes, the store, the copy of a folder, and connections of clients.
 #include "../src/bytes.hpp"
 #include "../src/checkpoints.hpp"
+#include "../src/clients.hpp"
 #include "../src/copy.hpp"
 #include "../src/protocol.hpp"
 #include "../src/store.hpp"
@@ -14,6 +15,8 @@
 #include <random>
 #include <set>
 #include <string>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -336,6 +339,35 @@ void limits_hold()
 	CHECK(frame(std::string_view("\x7f\xff\xff\xff", 4), &body) == Framing::too_long);
 }
 
+// What waits for room is taken up once all answers have gone at once, though nothing comes any more.
+void what_is_sent_makes_room_for_what_had_none()
+{
+	constexpr std::size_t MORE = 36, BODY_BYTES = UNTAKEN_BYTES / REQUESTS_MAX + 1;
+	Folder folder;
+	std::vector<Ticket> asked;
+	std::string said(GREETING);
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	Clients clients(
+		epoll, listen_on("unix:" + folder.path + "/socket"), 1,
+		[&](const Ticket &ticket, const Operation &) { asked.push_back(ticket); }, [](std::uint64_t) {});
+	int client = connect_to("unix:" + folder.path + "/socket");
+
+	for (std::size_t number = 1; number <= REQUESTS_MAX + MORE; number++)
+		append_request(said, { number, Operation{} });
+	CHECK(send(client, said.data(), said.size(), 0) == static_cast<ssize_t>(said.size()));
+	clients.accept_some();
+	clients.ready(Clients::LISTENER + 1, EPOLLIN);
+	clients.turn();
+	CHECK(asked.size() == REQUESTS_MAX);
+	for (const Ticket &ticket : std::exchange(asked, {}))
+		clients.answer(ticket, Status::ok, std::string(BODY_BYTES, 'x'));
+	clients.turn();
+	CHECK(clients.is_quiet());
+	CHECK(asked.size() == MORE);
+	close(client);
+	close(epoll);
+}
+
 } // namespace
 
 // LevelDB's and ours: what is synced is noted.
@@ -377,6 +409,7 @@ int main()
 	a_copy_is_whole_and_of_a_server_that_does_not_run();
 	nonsense_is_no_request();
 	limits_hold();
+	what_is_sent_makes_room_for_what_had_none();
 	std::puts("all hold");
 	return EXIT_SUCCESS;
 }
