@@ -302,6 +302,68 @@ fn what_is_no_handle_is_noticed_by_the_archive_and_by_the_shared_library() {
     assert_eq!(stdout(&to, &[]), "all was noticed\n");
 }
 
+/// Installed by unpacking them, a program finds all it needs in them, and says which of them it needs.
+#[test]
+fn debian_packages_have_what_a_program_needs() {
+    let folder_of = TempDir::new().unwrap();
+    let path = |name: &str| folder_of.path().join(name).display().to_string();
+    let library = folder().join("../../packaging/library");
+    let made = Command::new(library)
+        .env("TO", path("packages"))
+        .env("PROFILE", "dev")
+        // To make them small takes longer than all else.
+        .env("DPKG_DEB_COMPRESSOR_TYPE", "none")
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let packages = fs::read_dir(path("packages")).unwrap();
+    let packages = packages.map(|it| it.unwrap().path().display().to_string());
+    let mut packages: Vec<String> = packages.collect();
+    packages.sort();
+    assert_eq!(packages.len(), 2, "{packages:?}");
+    for package in &packages {
+        run("dpkg-deb", &["--extract", package, &path("root")]);
+    }
+    let (development, runtime) = (&packages[0], &packages[1]);
+    let field = |package: &str, name: &str| stdout("dpkg-deb", &["--field", package, name]);
+    assert_eq!(field(development, "Package"), "libquorumwire-dev\n");
+    assert_eq!(field(runtime, "Package"), "libquorumwire1\n");
+    let version = field(runtime, "Version");
+    let needed = format!("libquorumwire1 (= {})", version.trim());
+    assert!(field(development, "Depends").contains(&needed));
+
+    let triplet = stdout("cc", &["-print-multiarch"]);
+    let libraries = path(&format!("root/usr/lib/{}", triplet.trim()));
+    for name in ["libquorumwire", "libquorumwire-evpaxos"] {
+        let here = stdout("dpkg-deb", &["--contents", runtime]);
+        assert!(here.contains(&format!("{name}.so.1 -> ")), "{name}: {here}");
+        let shlibs = stdout("dpkg-deb", &["--info", runtime, "shlibs"]);
+        assert!(shlibs.contains(&format!("{name} 1 libquorumwire1\n")));
+        // Links that lead nowhere are no files.
+        let links = ["so", "so.1", "a"].map(|end| format!("{libraries}/{name}.{end}"));
+        assert!(links.iter().all(|it| Path::new(it).is_file()), "{links:?}");
+    }
+    let manual = path("root/usr/share/man/man3/quorumwire_submit.3.gz");
+    assert!(Path::new(&manual).is_file());
+
+    fs::write(path("misuse.c"), MISUSE).unwrap();
+    let found = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "quorumwire"])
+        .env("PKG_CONFIG_LIBDIR", format!("{libraries}/pkgconfig"))
+        .env("PKG_CONFIG_SYSROOT_DIR", path("root"))
+        .env("PKG_CONFIG_ALLOW_SYSTEM_CFLAGS", "1")
+        .env("PKG_CONFIG_ALLOW_SYSTEM_LIBS", "1")
+        .output()
+        .unwrap();
+    let flags = String::from_utf8(found.stdout).unwrap();
+    let rest: Vec<&str> = flags.split_whitespace().collect();
+    let rpath = format!("-Wl,-rpath,{libraries}");
+    let (source, to) = (path("misuse.c"), path("misuse"));
+    let words = [&["-std=c99", &source, "-o", &to, &rpath], &rest[..]].concat();
+    run("cc", &words);
+    assert_eq!(stdout(&to, &[]), "all was noticed\n");
+}
+
 const RUST: &str = include_str!("../src/ffi.rs");
 
 /// What C calls this type of Rust, of a parameter of this name.
