@@ -1,7 +1,7 @@
-"""CAANS: who limits, throughput against latency, CPU by role, applications, failures (figures 2, 7 and 8, tables 1 and 4)."""
+"""CAANS: who limits, throughput against latency, CPU by role, applications, failures (figures 2, 7 and 8, tables 1 to 4)."""
 import json
 
-from papers import curves, roles
+from papers import curves, gates, roles
 from papers.cluster import Load, System
 from papers.figure import Axis, Figure, Measurement, Panel, at_fractions, bars, distribution, lines, listed, over_time
 from papers.roles import PROCESSES, ROLES
@@ -114,6 +114,7 @@ MEASURE_STEPS = Measurement("caans-steps", (ALONE,), measure_steps)
 
 NO_LIBPAXOS = ("libpaxos", "it is their software to compare with; ours is the same deployment with its roles in processes")
 NO_DEVICE = ("coordinator and acceptors in an FPGA", "there is no such device here; the kernel's receive path (XDP) is the nearest")
+NO_BOARD = ("cores on a board", "there is none here; they are simulated, and made for a chip without being placed")
 SET_UP = (
     "A deployment of a coordinator and its backup, three acceptors and one learner with its proposer, each in a network namespace. The "
     "load is `quorumwire bench --deployment` in the learner's process: latency is from proposing a value of 64 bytes to learning that it "
@@ -187,15 +188,48 @@ FIGURES = (
         "caans-table-1", "CAANS, table 1 and section 6.2", "What a role adds to forwarding",
         "Latency of forwarding, of an acceptor and of a coordinator in devices at 200 and 250 MHz, between two points of the pipeline.",
         "Nanoseconds of the program in the kernel's receive path for one packet, everything in the cache, in each round the fastest of many "
-        "runs; what a packet costs that is none of its business stands for forwarding. The replica's steps stand beside them.",
-        "Theirs is a pipeline's latency, which no load changes; ours is a processor's time, copies to all acceptors not among it.",
+        "runs; what a packet costs that is none of its business stands for forwarding. The replica's steps stand beside them. And clocks of the "
+        "core in gates, in simulation, from a frame's first beat in to the first beat out.",
+        "Theirs is a pipeline's latency, which no load changes, and so is that of the core in gates; that of the kernel's receive path is a "
+        f"processor's time, copies to all acceptors not among it. {gates.DIFFERS} Of the core's clocks 106 are in the pipeline for tags, which theirs "
+        "do not have: each packet is checked, and signed anew.",
         (
             Panel("caans-table-1", "Nanoseconds for one packet",
                   "CAANS, table 1, P4FPGA at 250 MHz: forwarding 0.37 µs, acceptor 0.79 µs, coordinator 0.72 µs; SDNet at 200 MHz: 0.73, 1.44 and "
                   "1.21 µs.",
                   listed("caans-steps", "bytes", ("ns", "ns"))),
+            Panel("caans-table-1-gates", "Clocks of the core in gates, simulated", "CAANS, table 1, as above.",
+                  listed("gates-roles", "bytes", ("clocks", "clocks"), ("µs at 200 MHz", "us_200"), ("µs at 250 MHz", "us_250"))),
         ),
-        (MEASURE_STEPS,), (NO_DEVICE,),
+        (MEASURE_STEPS, gates.CLOCKS), (NO_BOARD,),
+    ),
+    Figure(
+        "caans-table-2", "CAANS, table 2 and section 6.2", "Latency and rate, computed for a clock",
+        "Clock cycles that SDNet's compiler reports for coordinator and acceptor, multiplied with the clock of three boards; packets a second from the "
+        "bus and the clock.",
+        "Clocks of the core in gates for packets of the smallest size, 114 bytes, as a simulation counts them, at the clocks of their three boards.",
+        gates.DIFFERS,
+        (
+            Panel("caans-table-2", "The smallest packets at three clocks",
+                  "CAANS, table 2: at 200 MHz coordinator 1.280 µs, acceptor 1.515 µs, 60 million packets a second; at 250 MHz 1.024 µs, 1.212 µs and 60 "
+                  "million; at 300 MHz 0.867 µs, 1.023 µs and 150 million.",
+                  listed("gates-computed", "clock", ("µs", "us"), ("million packets/s", "packets_m"))),
+        ),
+        (gates.CLOCKS,), (NO_BOARD,),
+    ),
+    Figure(
+        "caans-table-3", "CAANS, table 3 and section 6.2", "What the roles take of a chip",
+        "Lookup tables, registers and memories of a NetFPGA SUME (Virtex 7) with P4FPGA and 65,535 instances.",
+        "The core of the Paxos roles as yosys makes it for the same family (`xc7`) and for UltraScale+ (`xcup`), from dataplanes/fpga/resources.md; that "
+        "of a replica beside it. Lookup tables that are memory or shift registers (LUTRAM) are among the lookup tables; BRAM are blocks of 36 Kbit.",
+        "From synthesis alone: nothing was placed. Theirs is the whole design, ports and switch included, ours the core without a shell; ours checks and "
+        "makes tags, which takes most, and has eight deployments of 256 instances, whose values are in the host's memory.",
+        (
+            Panel("caans-table-3", "Parts of a chip",
+                  "CAANS, table 3: 84,674 of 433,200 lookup tables (19.5 %), 103,921 of 866,400 registers (11.9 %), 801 of 1,470 BRAM (54.4 %).",
+                  listed("gates-resources", "family", ("lookup tables", "lut"), ("of these LUTRAM", "lutram"), ("registers", "ff"), ("BRAM", "bram"))),
+        ),
+        (gates.TAKEN_OF_A_CHIP,), (NO_BOARD,),
     ),
     Figure(
         "caans-table-4", "CAANS, table 4 and section 6.3", "Latency at 25, 50 and 75 % of the maximum",

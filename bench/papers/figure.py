@@ -21,6 +21,7 @@ class Measurement(NamedTuple):
     needs: tuple = ()  # options of `quorumwire bench`
     on_disk: bool = False  # where the replicas' data are; else in memory, so that no disk is measured
     missing: object = None  # () -> why it cannot be measured here, or None
+    once: bool = False  # it counts, and would find the same in each round
 
 
 class Panel(NamedTuple):
@@ -127,8 +128,13 @@ def figures(taken, part, at, metrics, of=""):
     for system in (name for name in taken.systems(part) if name.endswith(of)):
         for place in taken.places(part, system):
             columns = [taken.values(part, system, place, metric) for _, metric in metrics]
-            rows.append([system, str(place), *(spread(values) if values else "–" for values in columns)])
+            rows.append([system, str(place), *map(median_of, columns)])
     return table(["system", at, *(label for label, _ in metrics)], rows)
+
+
+def median_of(values):
+    """With the spread, if there are several."""
+    return "–" if not values else spread(values) if len(values) > 1 else number(values[0])
 
 
 def distribution(part, ats, dense=False):

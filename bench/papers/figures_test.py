@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 from blocks import kept_blocks
-from papers import apus, box, caans, page, roles, waverunner
+from papers import apus, box, caans, gates, page, roles, shares, waverunner
 from papers.figure import distribution
 from papers.over_time import Timeline
 from papers.taken import Taken
@@ -39,7 +39,7 @@ class Pretended:
             note("resumed", slot)
 
         return SimpleNamespace(
-            members=[0, 1, 2], leader=1, demand=note, kill=note, start_again=note, ask=note, halted=halted, as_running=lambda: None,
+            members=[0, 1, 2], leader=1, processes={1: SimpleNamespace(pid=0)}, demand=note, kill=note, start_again=note, ask=note, halted=halted, as_running=lambda: None,
         )
 
     def start_roles(self, acceptors=3, learners=1):
@@ -87,10 +87,14 @@ class Pretended:
 def everything_taken():
     """All measurements on all their systems."""
     taken, happened = Taken(), {}
+    clocks = [{"what": what, "payload_bytes": 0, "clocks": 100, "clocks_a_packet": 2.0} for what in (*gates.ROLES, gates.FORWARDED, gates.REQUEST, gates.ENTRY, gates.COMMIT)]
+    clocks.append({"what": gates.AT_A_RATE, "payload_bytes": 50, "gap": 5, "clocks": 100, "clocks_p99": 101})
     steps = "\n".join(json.dumps({"what": what, "payload_bytes": 64, "ns": 300}) for what in caans.STEPS_OF)
     stands = (
         mock.patch("papers.waverunner.with_plane_client", lambda turn: None), mock.patch("papers.caans.output_of", lambda *_: steps),
-        mock.patch("papers.roles.take_overs", lambda _: [(roles.BACK, 3.0)]),
+        mock.patch("papers.roles.take_overs", lambda _: [(roles.BACK, 3.0)]), mock.patch("papers.gates.counted", lambda: clocks),
+        mock.patch("papers.gates.resources", lambda: [(module, "xc7", [1.0] * 5) for module in gates.MODULES]),
+        mock.patch("papers.shares.Sampled", lambda *_: SimpleNamespace(stop=lambda: {shares.DATA: 60.0, shares.CONTROL: 40.0})),
     )
     with contextlib.ExitStack() as patched:
         for stand in stands:
@@ -112,7 +116,7 @@ class FiguresTest(unittest.TestCase):
         cls.taken, cls.happened = everything_taken()
 
     def test_all_figures_of_the_papers_are_there(self):
-        wanted = {"caans-2", "caans-7", "caans-7-d", "caans-table-1", "caans-table-4", "caans-8", *(f"box-{n}" for n in range(9, 16)), *(f"waverunner-{n}" for n in range(5, 13)),
+        wanted = {"caans-2", "caans-7", "caans-7-d", "caans-table-1", "caans-table-2", "caans-table-3", "caans-table-4", "caans-8", "waverunner-table-1", *(f"box-{n}" for n in range(9, 16)), *(f"waverunner-{n}" for n in range(5, 13)),
                   *(f"apus-{n}" for n in range(4, 7))}
         self.assertEqual({figure.name for figure in FIGURES}, wanted)
 
@@ -142,6 +146,11 @@ class FiguresTest(unittest.TestCase):
                 plot, text = panel.show(Taken(), Path("x.svg"), panel.title)
                 self.assertEqual(text.count("\n"), 1, panel.name)
                 self.assertFalse(plot is not None and any(series.points for series in plot.series), panel.name)
+
+    def test_the_table_of_modules_is_read(self):
+        rows = list(gates.resources())
+        self.assertIn(("qw_siphash", "xc7"), [row[:2] for row in rows])
+        self.assertTrue(all(len(figures) == 5 and figures[0] > 0 for *_, figures in rows))
 
     def test_what_is_halted_is_resumed(self):
         self.assertEqual(self.happened["waverunner-failover"], [("halted", 1), ("resumed", 1)])

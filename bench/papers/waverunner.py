@@ -1,8 +1,8 @@
-"""Waverunner: rates and sizes, fail-over and view change, applications (figures 5 to 12)."""
+"""Waverunner: shares by plane, rates and sizes, fail-over and view change, applications (table 1, figures 5 to 12)."""
 import plane_load
-from papers import curves
+from papers import curves, gates, shares
 from papers.cluster import MEMCACHED, OFF, OURS, REDIS, UNREPLICATED, XDP, Load, System
-from papers.figure import Axis, Measurement, Panel, Paper, bars, lines, over_time
+from papers.figure import Axis, Figure, Measurement, Panel, Paper, bars, lines, listed, over_time
 
 IN_FLIGHT = (1, 2, 4, 8, 16, 32)
 # Multiples of 8, as `planes-load` takes them; theirs were packets of 50 bytes and more.
@@ -134,11 +134,28 @@ def measure_application_latency(turn):
                 turn.record(cluster, f"waverunner-latency-{name}", size, apart, label=label)
 
 
+def measure_shares(turn):
+    cluster = turn.start()
+    turn.warm_up(cluster, many())
+    sampled = shares.Sampled(turn.stack, cluster.processes[cluster.leader].pid, turn.folder)
+    turn.record(cluster, "waverunner-shares-load", "writes", many())
+    for kind, percent in sampled.stop().items():
+        turn.taken.add(turn.round, "waverunner-shares", turn.system.name, kind, percent=percent)
+
+
+def measure_lines(turn):
+    for plane, lines_of_code in shares.lines_by_plane():
+        turn.taken.add(turn.round, "waverunner-lines", COUNTED.name, plane, lines=lines_of_code)
+
+
 THROUGHPUT = Axis("operations/s", "operations_per_second")
 P50, P90, P99 = Axis("p50 µs", "p50_us"), Axis("p90 µs", "p90_us"), Axis("p99 µs", "p99_us")
 SIZE = Axis("bytes of a value", log=True)
 OVER_TIME_NEEDS = ("--interval-ms", "--survive")
 
+COUNTED = System("quorumwire", "counted", "the files of this repository")
+SHARES = Measurement("waverunner-shares", OURS, measure_shares, missing=shares.why_no_perf)
+LINES = Measurement("waverunner-lines", (COUNTED,), measure_lines, once=True)
 REPLICATION = Measurement("waverunner-replication", (XDP, ALONE), measure_replication)
 RATES = Measurement("waverunner-rates", OURS, measure_rates, ("--rate",))
 SIZES = Measurement("waverunner-sizes", OURS, measure_sizes, ("--rate",))
@@ -161,6 +178,31 @@ READS = ("replicated reads", "ours are answered under the leader's lease and nev
 figure = Paper("Waverunner", "waverunner", SETUP, DIFFERS, (NO_FPGA,)).figure
 
 FIGURES = (
+    Figure(
+        "waverunner-table-1", "Waverunner, table 1 and section 2.3", "What a replica spends on its planes, and how much code they are",
+        "Processor time and lines of three Rafts in software, theirs, NuRaft and etcd, by control plane (what happens about once a year), data plane and "
+        "application; of theirs also what in the data plane is system-related.",
+        "`perf record` of the leader while 8 connections have 64 writes each under way, values of 8 B, memcached's protocol. A sample in the server's own "
+        "code belongs to the plane of the innermost function of ours that is there (`bench/papers/shares.py` says which file is of which plane), one "
+        "in the kernel to the system call that it was made for. Lines are those of code, without tests, generated files, blank lines and comments.",
+        "Theirs puts the network's part into the data plane; here it stands by itself, as in (c). With `xdp` the data plane's part in the kernel "
+        "runs when packets come, on whoever is interrupted: what of it hits other processes is not in these figures. Our control plane has TLS, "
+        "keys, options, dashboards and backups in it.",
+        (
+            Panel("waverunner-table-1-a", "Processor time of the leader's process",
+                  "Waverunner, table 1 (a): data plane 88 % and application 12 % in theirs, 92 and 8 in NuRaft, 72 and 28 in etcd; control plane next to "
+                  "nothing. (c): in theirs 6.1 % reading descriptors of the network, 16.8 % writing them, 5.9 % other RPC, 9.6 % getting memory, 13.3 % "
+                  "counting references and freeing.",
+                  listed("waverunner-shares", "spent on", ("% of all", "percent"))),
+            Panel("waverunner-table-1-a-load", "The load meanwhile", "Waverunner, table 1, says nothing of it.",
+                  listed("waverunner-shares-load", "load", ("operations/s", "operations_per_second"), ("p50 µs", "p50_us"))),
+            Panel("waverunner-table-1-b", "Lines of code",
+                  "Waverunner, table 1 (b), control plane, data plane, application: 1,500, 200, 5,400 in theirs; 3,600, 1,100, 6,000 in NuRaft; 1,700, "
+                  "180, 8,900 in etcd.",
+                  listed("waverunner-lines", "of the", ("lines", "lines"))),
+        ),
+        (SHARES, LINES), (("NuRaft and etcd", "theirs to count; what a replica of ours spends is counted"),),
+    ),
     figure(
         5, "Rate against the latency of replication",
         "Packets of 50 bytes (64 for Mu), an application that discards them, rates raised in steps of a million a second; "
@@ -174,14 +216,18 @@ FIGURES = (
                   "1.68 µs); p50 of Mu 2.5 to "
                   "4.3 µs, of DPDK-Raft from 5 µs. Waverunner uses next to no CPU of the hosts, DPDK-Raft 18 cores at its peak.",
                   lines("waverunner-replication", THROUGHPUT, P50, P90, P99, at="under way")),
+            Panel("waverunner-5-gates", "A request's way through the leader's core, simulated, against rate",
+                  "Waverunner, figure 5, as above.",
+                  lines("gates-rates", Axis("million requests/s at 250 MHz", "requests_m"), P50, P99, at="clocks between requests")),
         ),
-        (REPLICATION,), (NO_FPGA, NO_OTHERS, ("time stamps at the leader", "the client in the kernel is the nearest: no system "
+        (REPLICATION, gates.CLOCKS), (NO_FPGA, NO_OTHERS, ("time stamps at the leader", "the client in the kernel is the nearest: no system "
                                                                            "call is in what it measures")),
         ours="A client in the kernel at its interface (`planes-load inside`) with 1 to 32 commands of 16 bytes under way, "
              "over `--plane xdp`, and over "
              "the plane's programs alone, which as their application throw away what they store. The quietest of five "
-             "short runs (README.md).",
-        differs="A closed loop.",
+             "short runs (README.md). And the leader's core in gates, simulated, which takes requests of 50 bytes at a steady rate up to one every 6 "
+             "clocks: from a request's first beat in to the first beat of the first entry out.",
+        differs=f"A closed loop. {gates.DIFFERS} What they measured has followers and a network in it, which figure 7 adds up.",
     ),
     figure(
         6, "Rate against latency end to end",
@@ -210,12 +256,19 @@ FIGURES = (
             Panel("waverunner-7-client", "Latency with size, at a quarter of each system's own highest rate, at the client",
                   "Waverunner, figure 7, as above; theirs was measured at the leader.",
                   lines("waverunner-sizes", SIZE, P50, P99, at="bytes", beside=(THROUGHPUT,))),
+            Panel("waverunner-7-gates", "From a request to its commit through cores in gates, simulated, without a network",
+                  "Waverunner, figure 7, as above.",
+                  lines("gates-sizes", Axis("bytes of payload"), Axis("request to entry", "leader_us"),
+                        Axis("entry to acknowledgement", "follower_us"), Axis("acknowledgement to commit", "commit_us"), Axis("together", "whole_us"),
+                        at="bytes")),
         ),
-        (REPLICATION, SIZES), (NO_FPGA, ("a million requests a second", "more than this machine carries beside three "
+        (REPLICATION, SIZES, gates.CLOCKS), (NO_FPGA, ("a million requests a second", "more than this machine carries beside three "
                                                                         "replicas and the client; the rate is a quarter of the "
                                          "highest with values of 1 KiB, for all sizes of a system alike")),
         ours="The client in the kernel with one command of 16 to 1,376 bytes under way; and an open loop at one rate for all "
-             "sizes of a system, with values of 8 B to 1 KiB.",
+             "sizes of a system, with values of 8 B to 1 KiB. And the leader's and a follower's core in gates, simulated: microseconds at 250 MHz of each "
+             "part of a request's way to its commit, one after the other.",
+        differs=f"{gates.DIFFERS} Their cores' way has a network and PCIe in it, ours nothing but the cores.",
     ),
     figure(
         8, "A leader fails and comes back",

@@ -261,7 +261,7 @@ bool Clients::settle(std::uint64_t client, Connection *connection)
 	bool had_no_room = connection->untaken() >= UNTAKEN_BYTES;
 	if (!flush(connection))
 		return false;
-	// Requests that came already wait for this, and nothing may come any more that would touch it.
+	// Requests that came already wait for this, though nothing may come any more.
 	if (had_no_room && may_read(*connection))
 		touched_.push_back(client);
 	if (connection->has_ended && connection->untaken() == 0 && connection->requests == 0)

@@ -1,4 +1,4 @@
-// The parts that need no deployment: bytes, the store, the copy of a folder, and connections of clients.
+// The parts that need no deployment: bytes, the store, the copy of a folder, clients' connections.
 #include "../src/bytes.hpp"
 #include "../src/checkpoints.hpp"
 #include "../src/clients.hpp"
@@ -339,7 +339,7 @@ void limits_hold()
 	CHECK(frame(std::string_view("\x7f\xff\xff\xff", 4), &body) == Framing::too_long);
 }
 
-// What waits for room is taken up once all answers have gone at once, though nothing comes any more.
+// What waits for room is taken up once all answers have gone at once, though nothing comes then.
 void what_is_sent_makes_room_for_what_had_none()
 {
 	constexpr std::size_t MORE = 36, BODY_BYTES = UNTAKEN_BYTES / REQUESTS_MAX + 1;
