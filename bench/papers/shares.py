@@ -129,7 +129,7 @@ def parse(text):
 def kind_of(stack, places):
     """What a sample was spent on: a plane, or, with what theirs was system-related, that."""
     at, symbol, whose = stack[0]
-    if whose.startswith("bpf_prog_"):
+    if whose.startswith("bpf_prog_") and "_qw_" in whose:
         return IN_KERNEL
     if whose.startswith("["):
         names = {name for _, name, _ in stack}
