@@ -18,7 +18,8 @@ CONTROL, DATA, APPLICATION = "control plane", "data plane", "application"
 # The longest beginning of a path counts. What is not named is none of a server's code.
 PLANES = {
     "apps/kv/": APPLICATION, "node/src/server/kv/": APPLICATION, "node/src/server/fronts/": APPLICATION,
-    "fastpath/": DATA, "dataplanes/datagrams/": DATA, "dataplanes/socket/": DATA, "dataplanes/door/": DATA, "wire/": DATA, "interfaces/": DATA,
+    "fastpath/": DATA, "dataplanes/datagrams/": DATA, "dataplanes/socket/": DATA, "dataplanes/xdp/src/": DATA,
+    "dataplanes/door/": DATA, "wire/": DATA, "interfaces/": DATA,
     "control/": CONTROL, "group/": DATA, "storage/": CONTROL, "ops/": CONTROL, "node/src/": CONTROL,
     **{f"control/src/{name}.rs": DATA for name in (
         "blocks", "bundles", "codec", "dispatch", "fast_leader", "follower", "leader", "log", "log_clock", "persistence", "progress", "reads",
