@@ -1,5 +1,5 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-planes test-ready test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network hdl hdl-check hdl-plane hdl-clusters differential deb install leveldb ci
+.PHONY: help setup install wheel generate accept check build build-bench corpora test test-bench test-peers test-planes test-hdl test-ready test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo demo-network hdl hdl-check hdl-plane hdl-clusters differential deb install leveldb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
@@ -106,15 +106,23 @@ PLANTED_FASTPATH := cargo test --locked --package quorumwire-fastpath --features
 	--test step --test paxos --test engine
 
 # Nothing of what is compiled here is compiled again, so nothing is kept for that.
-# The benchmark's tests take half a minute of one processor: they run while the lints compile, which seldom use both.
+# The benchmark's tests, and the modules in gates, take less of a processor: they run while the lints compile, which seldom
+# use both.
 test: export CARGO_INCREMENTAL := 0
 test:
-	@$(MAKE) --no-print-directory --jobs=2 check test-bench
+	@$(MAKE) --no-print-directory --jobs=2 check test-bench test-hdl
 	tools/run-tests --programs-at-once 2 --without cluster-tests --without conformance-tests \
 		--without model --without paxos-model
 	cargo test --quiet --locked --workspace --doc
 	@$(MAKE) --no-print-directory --jobs=2 test-planes test-ready
 	$(MAKE) --no-print-directory --jobs=2 test-clusters test-beside
+
+# Lint, tests of small modules and the proofs that take seconds: all of them are `make hdl ARGS=--full`.
+HDL_LOG := target/hdl.log
+test-hdl: setup
+	@tools/setup hdl
+	@$(MAKE) --no-print-directory hdl-check ARGS=--short >$(HDL_LOG) 2>&1 || { cat $(HDL_LOG); exit 1; }
+	@grep '^hdl:.*\(hold\|equal\)' $(HDL_LOG)
 
 test-planes:
 	tools/run-tests --package conformance-tests -- --skip clones:: \
@@ -129,8 +137,12 @@ test-ready:
 	$(WHERE_IDLE) client/c/install PREFIX=target/tmp/leveldb PROFILE=dev
 	$(WHERE_IDLE) apps/leveldb/build PREFIX=target/tmp/leveldb SANITIZE=address,undefined TESTS=yes
 
+# Each commit repeats a third of these, so that three have repeated all: `make test REPEATS=all` does at once.
+REPEATS ?= $(shell echo $$((0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0))))
+
 test-clusters:
-	$(RUN_CLUSTERS) --again QUORUMWIRE_TEST_PLANE=socket $(WITH_PLANES) --again QUORUMWIRE_TEST_PLANE=xdp $(IN_KERNEL) \
+	@echo 'What is run again with other planes, or TLS: REPEATS=$(REPEATS) (make test REPEATS=all: all of it)'
+	$(RUN_CLUSTERS) --repeats $(REPEATS) --again QUORUMWIRE_TEST_PLANE=socket $(WITH_PLANES) --again QUORUMWIRE_TEST_PLANE=xdp $(IN_KERNEL) \
 		--again QUORUMWIRE_TEST_TLS=peers $(UNDER_TLS)
 
 BESIDE := target/beside.log

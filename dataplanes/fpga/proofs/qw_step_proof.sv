@@ -22,6 +22,9 @@ module qw_step_proof
     input logic [REPLICAS_MAX-1:0] can_commit,
     input logic [REPLICAS_MAX-1:0] is_best,
     input logic [          63:0] candidate2,
+    input logic                  candidate_held,
+    input logic [REPLICAS_MAX-1:0] holds_candidate,
+    input logic [REPLICAS_MAX-1:0] members2,
     input logic [          63:0] best,
     input logic [REPLICAS_MAX-1:0][REPLICAS_MAX-1:0] ge
 );
@@ -123,7 +126,7 @@ module qw_step_proof
   always_ff @(posedge clk) third_slot <= third_slot;
   logic counts;
   logic [REPLICAS_MAX-1:0][63:0] moved;
-  logic ge_fits, ge_carries, best_fits, are_same;
+  logic ge_fits, ge_carries, best_fits, are_same, are_after_start;
   always_comb begin
     assume (third_slot < 3'(REPLICAS_MAX));
     counts = begun && valid1 && group1 == watched && engaged;
@@ -131,6 +134,7 @@ module qw_step_proof
     ge_carries = 1'b1;
     best_fits = 1'b1;
     are_same = 1'b1;
+    are_after_start = 1'b1;
     for (int k = 0; k < REPLICAS_MAX; k++) moved[k] = counted[k] ? candidate2 : live.match_index[k];
     for (int k = 0; k < REPLICAS_MAX; k++)
       for (int j = 0; j < REPLICAS_MAX; j++) begin
@@ -139,6 +143,7 @@ module qw_step_proof
         for (int i = 0; i < REPLICAS_MAX; i++) if (ge[k][j] && ge[j][i] && !ge[k][i]) ge_carries = 1'b0;
       end
     for (int k = 0; k < REPLICAS_MAX; k++) if (is_best[k] && best != moved[k]) best_fits = 1'b0;
+    for (int k = 0; k < REPLICAS_MAX; k++) if (is_best[k] && moved[k] <= live.start_index) are_after_start = 1'b0;
     if (counts) Compares_A: assert (ge[slot][other_slot] == (moved[slot] >= moved[other_slot]));
     if (counts) EveryCompares_A: assert (ge_fits);
     if (counts && ge[slot][other_slot] && ge[other_slot][third_slot]) Carries_A: assert (ge[slot][third_slot]);
@@ -148,6 +153,24 @@ module qw_step_proof
     if (counts) EverySame_A: assert (are_same);
     if (counts && can_commit != 0) Highest_A: assert (is_best != 0);
     if (counts) Best_A: assert (best_fits);
+    // What may be committed is of this term.
+    if (counts && is_best[slot]) AfterStart_A: assert (moved[slot] > live.start_index);
+    if (counts) EveryAfterStart_A: assert (are_after_start);
+  end
+  // The same when the outcome is there.
+  logic [REPLICAS_MAX-1:0][63:0] were_moved;
+  logic [REPLICAS_MAX-1:0][REPLICAS_MAX-1:0] was_ge;
+  logic [REPLICAS_MAX-1:0] was_best, held_candidate, were_members;
+  logic [63:0] was_candidate;
+  logic was_candidate_held;
+  always_ff @(posedge clk) begin
+    were_moved <= moved;
+    was_ge <= ge;
+    was_best <= is_best;
+    held_candidate <= holds_candidate;
+    were_members <= members2;
+    was_candidate <= candidate2;
+    was_candidate_held <= candidate_held;
   end
 
   // ---- Registers stay sound.
@@ -170,7 +193,9 @@ module qw_step_proof
   // ---- What was done.
   logic steps, is_packet, leads, follows, stores, commits;
   logic is_sender, is_me;
-  logic [7:0] holders;  // members that have acknowledged what is committed now
+  logic [REPLICAS_MAX-1:0] holds;  // who has acknowledged what is committed now
+  logic [7:0] holders;  // members of these
+  logic are_moved, are_held, by_candidate;
   logic says_held, is_news, is_members;
   always_comb begin
     steps = begun && is_outcome && op2 != OP_ENGAGE;
@@ -181,9 +206,9 @@ module qw_step_proof
     commits = (outcome_o.actions & ACTION_COMMIT) != 0;
     is_sender = in2.sender == 8'(slot);
     is_me = was.me == 8'(slot);
+    for (int k = 0; k < REPLICAS_MAX; k++) holds[k] = live.match_index[k] >= live.commit_index;
     holders = '0;
-    for (int k = 0; k < REPLICAS_MAX; k++)
-      if (8'(k) < live.replicas && live.match_index[k] >= live.commit_index) holders += 8'd1;
+    for (int k = 0; k < REPLICAS_MAX; k++) if (8'(k) < live.replicas && holds[k]) holders += 8'd1;
     // From a member of this term, about this group.
     is_members = is_packet && in2.term == was.term && in2.group == was.group && in2.version == VERSION &&
         in2.sender < was.replicas && in2.sender != was.me;
@@ -225,11 +250,30 @@ module qw_step_proof
 
   // ---- Commit.
   always_comb begin
+    by_candidate = was_candidate_held && is_news && live.commit_index == was_candidate;
+    are_moved = 1'b1;
+    are_held = 1'b1;
+    for (int k = 0; k < REPLICAS_MAX; k++) begin
+      if (live.match_index[k] != were_moved[k]) are_moved = 1'b0;
+      if (were_members[k] && by_candidate && holds[k] != held_candidate[k]) are_held = 1'b0;
+      for (int j = 0; j < REPLICAS_MAX; j++)
+        if (were_members[k] && !by_candidate && was_best[j] && holds[k] != was_ge[k][j]) are_held = 1'b0;
+    end
     if (steps) CommitMonotone_A: assert (live.commit_index >= was.commit_index);
     if (steps) CommitSaid_A: assert (commits == (live.commit_index != was.commit_index) &&
         (!commits || outcome_o.commit_from == was.commit_index));
-    // A leader commits what a quorum has acknowledged, and of its own term; a follower, what its leader says.
-    if (steps && leads && commits) Quorum_A: assert (holders >= live.quorum && live.commit_index > live.start_index);
+    // A leader commits what a member just acknowledged, or else what is the highest that may be, once that is counted.
+    if (steps && leads && commits) Moves_A: assert (live.match_index[slot] == were_moved[slot]);
+    if (steps && leads && commits) EveryMoves_A: assert (are_moved);
+    if (steps && leads && commits && !by_candidate) Counted_A: assert (was_best != 0);
+    if (steps && leads && commits && !by_candidate && was_best[other_slot])
+      Chosen_A: assert (live.commit_index == were_moved[other_slot]);
+    if (steps && leads && commits && were_members[slot] && (by_candidate || was_best[other_slot]))
+      Held_A: assert (holds[slot] == (by_candidate ? held_candidate[slot] : was_ge[slot][other_slot]));
+    if (steps && leads && commits) EveryHeld_A: assert (are_held);
+    // A quorum has acknowledged it, and it is of the leader's own term. A follower commits what its leader says.
+    if (steps && leads && commits) Quorum_A: assert (holders >= live.quorum);
+    if (steps && leads && commits) OwnTerm_A: assert (live.commit_index > live.start_index);
     if (steps && follows && commits) Learns_A: assert (is_members && in2.sender == was.leader &&
         live.commit_index <= in2.commit_index);
   end

@@ -6,7 +6,7 @@ from dice import Dice
 from in_c import Fastpath
 from test_siphash import digest
 
-RECORDS = 1500
+RECORDS = 3000
 KEYS = 32
 KEYS_USED = 6
 TAG_END = 72
