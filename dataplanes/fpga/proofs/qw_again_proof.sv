@@ -10,6 +10,8 @@ module qw_again_proof
     input logic                  rst_i,
     input logic                  ask_i,
     input again_t                ask_range_i,
+    input logic                  log_wants_i,
+    input logic                  log_valid_i,
     input logic [GROUPS_MAX-1:0] off_i,
     input logic [GROUPS_MAX-1:0] busy_o,
     input logic                  packet_valid_o,
@@ -19,6 +21,8 @@ module qw_again_proof
     // Within.
     input logic                  is_idle,
     input logic                  sends,
+    input logic                  next_entry,
+    input logic                  done,
     input logic [           4:0] beat,
     input again_t                now,
     input logic                  range_valid,
@@ -66,6 +70,17 @@ module qw_again_proof
     if (packet_valid_o && beat == '1) assume (packet_last_o);
     if (begun) Inside_A: assert (is_inside == (sends && beat != 0));
     if (begun && !is_inside && off_i[watched]) OffBeginsNothing_A: assert (!packet_valid_o || sending_o.group != watched);
+  end
+
+  // What was asked ends: while packets are taken, nothing is written and nothing else is asked for, how many clocks pass
+  // without a beat that goes or an entry that is done with. And entries are not more than may be.
+  logic [2:0] still;
+  always_ff @(posedge clk)
+    still <= !rst_i && !is_idle && packet_ready_i && !log_wants_i && !log_valid_i && !ask_i &&
+        !(packet_valid_o || next_entry || done) ? still + 3'd1 : '0;
+  always_comb begin
+    if (begun) Moves_A: assert (still <= 3'd4);
+    if (begun && !is_idle && !now.answers) Short_A: assert (now.upto - now.from < 64'(RESEND_ENTRIES_MAX));
   end
 endmodule
 bind qw_again qw_again_proof proof (

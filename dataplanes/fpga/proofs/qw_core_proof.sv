@@ -10,6 +10,8 @@ module qw_core_proof
     input logic                  packet_last,
     input sending_t              sending,
     input logic [           1:0] ready_of,
+    input logic [           1:0] may_go,
+    input logic                  was,
     input logic [GROUPS_MAX-1:0] busy,
     input logic                  is_inside,
     input logic                  chosen
@@ -33,6 +35,8 @@ module qw_core_proof
     if (begun && !goes_on && packet_valid && !chosen && sending.is_fence) Waits_A: assert (!busy[sending.group]);
     // Inside a packet nobody waits to be asked: an entry's beat may wait for the log, and the log's for this.
     if (begun && goes_on && packet_ready) Ready_A: assert (ready_of[was_chosen]);
+    // Each waits for one packet of the other one at most.
+    if (begun && !goes_on && may_go[!was]) Turns_A: assert (chosen == !was);
   end
 endmodule
 bind qw_core qw_core_proof proof (.*);

@@ -2,10 +2,14 @@
 // what is proved of it (step.Off): of a group that is off, nothing but that software has the packet.
 module qw_decide_proof
   import qw_pkg::*, qw_gate_pkg::*;
-(
+#(
+    parameter int WAITING_MAX = 8
+) (
     input logic                  clk,
     input logic                  rst_i,
     input op_t                   order_op_i,
+    input logic                  order_valid_i,
+    input logic                  order_ready_o,
     input logic [GROUPS_MAX-1:0] off_o,
     input logic                  fence_i,
     input logic                  order_done_o,
@@ -16,13 +20,16 @@ module qw_decide_proof
     input logic                  valid2,
     input logic                  valid3,
     input logic                  steps3,
+    input logic                  orders1,
     input logic                  orders2,
     input logic                  orders3,
     input logic                  under_way,
+    input logic [           3:0] waiting,
     input verdict_t              verdict2,
     input verdict_t              verdict3,
     input outcome_t              outcome2,
-    input decision_t             decision3
+    input decision_t             decision3,
+    input logic                  pushes
 );
   logic begun = 1'b0;
   logic [GROUP_BITS-1:0] watched;
@@ -39,6 +46,8 @@ module qw_decide_proof
     if (!begun) assume (rst_i);
     // What an order is about stays until it is done (qw_host).
     if (begun && under_way) assume (order_op_i == op);
+    // A fence leaves once, some time after it was pushed (seal.Fences).
+    if (fence_i) assume (under_way && !orders1 && !orders2 && !orders3 && !order_done_o);
     // step.Off
     if (valid2 && steps2 && verdict2.found.group == watched && off_o[watched])
       assume ((outcome2.actions & ~ACTION_TO_SOFTWARE) == 0);
@@ -52,5 +61,19 @@ module qw_decide_proof
     // An order that turns a group off is done when the fence has left, and no other one waits for that.
     if (begun && order_done_o && op == OP_OFF) Fenced_A: assert (was_fence);
   end
+
+  // An order waits for nothing but room for what becomes of it: that many clocks, one after the other, though there is some.
+  // What turns a group off is behind all that was decided before three clocks later.
+  logic [1:0] order_waits;
+  logic [3:1] off_went;
+  always_ff @(posedge clk) begin
+    order_waits <= !rst_i && order_valid_i && !under_way && waiting < 4'(WAITING_MAX) && !order_ready_o ? order_waits + 2'd1 : '0;
+    off_went <= rst_i ? '0 : {off_went[2:1], order_ready_o && order_op_i == OP_OFF};
+  end
+  always_comb begin
+    if (begun && (orders1 || orders2 || orders3 || order_done_o)) UnderWay_A: assert (under_way);
+    if (begun) OrderGoes_A: assert (order_waits <= 2'd1);
+    if (begun && off_went[3]) OffPushed_A: assert (pushes);
+  end
 endmodule
-bind qw_decide qw_decide_proof proof (.*);
+bind qw_decide qw_decide_proof #(.WAITING_MAX(WAITING_MAX)) proof (.*, .pushes(decisions.push_i));

@@ -268,6 +268,22 @@ module qw_seal_proof
     if (begun && open3) Fed_A: assert (leaving > 6'(tx_valid_o));
     if (begun && is_inside) Whole_A: assert (tx_valid_o);
   end
+
+  // ---- Nothing waits without a cause: for how many clocks, one after the other, while the network takes what it is offered.
+  logic [2:0] makes_none;  // a frame is known, and no beat of it is made
+  logic [2:0] knows_none;  // frames are under way, and none is known
+  logic [2:0] offers_none;  // beats were made, and none is offered
+  always_ff @(posedge clk) begin
+    makes_none  <= !rst_i && tx_ready_i && job_valid && job_known && !valid_e0 ? makes_none + 3'd1 : '0;
+    knows_none  <= !rst_i && jobs != 0 && !job_valid ? knows_none + 3'd1 : '0;
+    offers_none <= !rst_i && outgoing != 0 && !tx_valid_o ? offers_none + 3'd1 : '0;
+  end
+  always_comb begin
+    if (begun) Offered_A: assert (leaving <= 6'd1 || tx_valid_o);
+    if (begun) Makes_A: assert (makes_none <= 3'd1);
+    if (begun) Knows_A: assert (knows_none <= 3'd4);
+    if (begun) Offers_A: assert (offers_none <= 3'd4);
+  end
 endmodule
 bind qw_seal qw_seal_proof #(
     .BEATS(BEATS), .PACKETS_MAX(PACKETS_MAX), .JOBS_MAX(JOBS_MAX), .PACKET_BITS($bits(packet)), .JOB_BITS($bits(job))

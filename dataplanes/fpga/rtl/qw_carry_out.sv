@@ -6,7 +6,9 @@
 module qw_carry_out
   import qw_pkg::*, qw_gate_pkg::*;
 #(
-    parameter int HOST_BEATS = 512  // of frames that the host has not taken
+    parameter int HOST_BEATS = 512,  // of frames that the host has not taken
+    parameter int RECORD_BEATS = 64,  // of records: more than two of the longest
+    parameter int EMITS_MAX = 8  // entries and packets that wait
 ) (
     input  logic                  clk,
     input  logic                  rst_i,
@@ -45,8 +47,6 @@ module qw_carry_out
     output logic                  busy_o  // something is not carried out yet
 );
   // ---- Frames: to the host, away, or into records.
-  localparam int RECORD_BEATS = 64;  // more than two of the longest
-  localparam int EMITS_MAX = 8;
   logic between, ends, host_no_room;
   logic needs_record, emits, has_room, moves;
   logic [6:0] records_waiting;  // beats that a record has or may have
@@ -55,7 +55,7 @@ module qw_carry_out
     needs_record = decision_i.stores || decision_i.sends && decision_i.with_payload;
     emits = decision_i.stores || decision_i.sends;
     ends = frame_last_i || !decision_i.has_frame;
-    has_room = !between || emits_waiting < 4'(EMITS_MAX) && (!needs_record || records_waiting <= 7'd32);
+    has_room = !between || emits_waiting < 4'(EMITS_MAX) && (!needs_record || records_waiting <= 7'(RECORD_BEATS / 2));
     moves = decided_i && (frame_valid_i || !decision_i.has_frame) && has_room;
     frame_ready_o = moves && decision_i.has_frame;
     ready_o = moves && ends;

@@ -11,6 +11,7 @@ use quorumwire_fastpath::{
 };
 use quorumwire_interfaces::{Command, Grant, Index, PlaneEvent, PlaneKeys, Registers as Shown};
 use quorumwire_wire::packet::{Header, Kind, PacketReason, Registers, Role};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// How many frames come where all planes get the same.
@@ -55,7 +56,8 @@ impl Outbox for Out {
 pub struct HostLog {
     /// Entries, and how far they are committed.
     pub log: Vec<String>,
-    pub behind: Vec<u8>,
+    /// Who lacks what the ring holds no more. A core says once between two looks of its host that one does.
+    pub behind: BTreeSet<u8>,
     /// What the plane leaves to its host.
     pub passed: Vec<String>,
 }
@@ -65,7 +67,9 @@ impl HostLog {
         match event {
             PlaneEvent::Entry(entry) => self.log.push(format!("{entry:?}")),
             PlaneEvent::Committed(_) => self.log.push(format!("{event:?}")),
-            PlaneEvent::Behind(slot) => self.behind.push(*slot),
+            PlaneEvent::Behind(slot) => {
+                self.behind.insert(*slot);
+            }
             PlaneEvent::Request { .. } | PlaneEvent::Foreign { .. } => {
                 self.passed.push(format!("{event:?}"));
             }
