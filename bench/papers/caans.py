@@ -207,7 +207,8 @@ FIGURES = (
         "caans-table-2", "CAANS, table 2 and section 6.2", "Latency and rate, computed for a clock",
         "Clock cycles that SDNet's compiler reports for coordinator and acceptor, multiplied with the clock of three boards; packets a second from the "
         "bus and the clock.",
-        "Clocks of the core in gates for packets of the smallest size, 114 bytes, as a simulation counts them, at the clocks of their three boards.",
+        "Clocks of the core in gates for packets of the smallest size, 114 bytes, as a simulation counts them, at the clocks of their three "
+        "boards; the coordinator with one destination, since it sends once for each.",
         gates.DIFFERS,
         (
             Panel("caans-table-2", "The smallest packets at three clocks",

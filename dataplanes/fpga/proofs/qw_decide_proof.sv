@@ -9,6 +9,7 @@ module qw_decide_proof
     input logic                  rst_i,
     input op_t                   order_op_i,
     input logic                  order_valid_i,
+    input logic [GROUP_BITS-1:0] order_group_i,
     input logic                  order_ready_o,
     input logic [GROUPS_MAX-1:0] off_o,
     input logic                  fence_i,
@@ -35,17 +36,19 @@ module qw_decide_proof
   logic [GROUP_BITS-1:0] watched;
   logic is_off, was_fence;
   op_t op;
+  logic [GROUP_BITS-1:0] group;
   always_ff @(posedge clk) begin
     begun <= 1'b1;
     watched <= watched;
     was_fence <= fence_i;
     op <= order_op_i;
+    group <= order_group_i;
     is_off <= off_o[watched];
   end
   always_comb begin
     if (!begun) assume (rst_i);
     // What an order is about stays until it is done (qw_host).
-    if (begun && under_way) assume (order_op_i == op);
+    if (begun && under_way) assume (order_op_i == op && order_group_i == group);
     // A fence leaves once, some time after it was pushed (seal.Fences).
     if (fence_i) assume (under_way && !orders1 && !orders2 && !orders3 && !order_done_o);
     // step.Off
@@ -62,18 +65,20 @@ module qw_decide_proof
     if (begun && order_done_o && op == OP_OFF) Fenced_A: assert (was_fence);
   end
 
-  // An order waits for nothing but room for what becomes of it: that many clocks, one after the other, though there is some.
+  // An order waits for nothing but, if it turns a group off, room for its mark: that many clocks, one after the other.
   // What turns a group off is behind all that was decided before three clocks later.
   logic [1:0] order_waits;
   logic [3:1] off_went;
   always_ff @(posedge clk) begin
-    order_waits <= !rst_i && order_valid_i && !under_way && waiting < 4'(WAITING_MAX) && !order_ready_o ? order_waits + 2'd1 : '0;
+    order_waits <= !rst_i && order_valid_i && !under_way && (order_op_i != OP_OFF || waiting < 4'(WAITING_MAX)) && !order_ready_o ? order_waits + 2'd1 : '0;
     off_went <= rst_i ? '0 : {off_went[2:1], order_ready_o && order_op_i == OP_OFF};
   end
   always_comb begin
     if (begun && (orders1 || orders2 || orders3 || order_done_o)) UnderWay_A: assert (under_way);
     if (begun) OrderGoes_A: assert (order_waits <= 2'd1);
     if (begun && off_went[3]) OffPushed_A: assert (pushes);
+    // By its group the mark is held back until nothing is sent again for it (core.Waits).
+    if (begun && off_went[3]) OffNamed_A: assert (decision3.sending.is_fence && decision3.sending.group == order_group_i);
   end
 endmodule
 bind qw_decide qw_decide_proof #(.WAITING_MAX(WAITING_MAX)) proof (.*, .pushes(decisions.push_i));

@@ -1,9 +1,9 @@
 // The core of Paxos roles: coordinators or acceptors of several deployments, between the same ends as a
 // replica's (qw_core). A value that an acceptor votes for is written into the host's memory, as an entry is.
 module qw_box
-  import qw_pkg::*, qw_gate_pkg::*;
+  import qw_pkg::*, qw_gate_pkg::*, qw_host_pkg::INSTANCES_MAX;
 #(
-    parameter int INSTANCES = 256
+    parameter int INSTANCES = INSTANCES_MAX
 ) (
     input  logic                 clk,
     input  logic                 rst_i,

@@ -2,9 +2,9 @@
 // and decides what becomes of its frame and what is sent (dataplanes/xdp/bpf/box.h). What is seldom, and what
 // has to be durable before it is said, is the host's: it gets the frame, and takes the step by an order.
 module qw_box_decide
-  import qw_pkg::*, qw_gate_pkg::*;
+  import qw_pkg::*, qw_gate_pkg::*, qw_host_pkg::INSTANCES_MAX;
 #(
-    parameter int INSTANCES = 256  // of each group; a power of two, and at least its window
+    parameter int INSTANCES = INSTANCES_MAX  // of each group; a power of two, and at least its window
 ) (
     input  logic                  clk,
     input  logic                  rst_i,

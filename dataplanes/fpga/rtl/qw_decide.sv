@@ -59,7 +59,8 @@ module qw_decide
   logic orders1, orders2, orders3, under_way;
   logic [GROUP_BITS-1:0] group1, group2;
   always_comb begin
-    order_ready_o = order_valid_i && !under_way && !just_went && waiting < 4'(WAITING_MAX);
+    // Only what turns a group off needs room: the others go though nothing is taken.
+    order_ready_o = order_valid_i && !under_way && !just_went && (order_op_i != OP_OFF || waiting < 4'(WAITING_MAX));
     ready_o = valid_i && !order_ready_o && !just_went && waiting < 4'(WAITING_MAX);
     // To the address of all replicas goes only what a leader sends to all.
     steps = verdict_i.is_ours && verdict_i.reason == REASON_NONE &&
@@ -162,7 +163,7 @@ module qw_decide
     decision3.has_frame = !orders3;
     decision3.lower = verdict3.found.lower;
     decision3.bytes = verdict3.found.udp_bytes - 16'(UDP_BYTES);
-    decision3.sending.group = verdict3.found.group;
+    decision3.sending.group = orders3 ? order_group_i : verdict3.found.group;
     decision3.sending.header = outcome3.header;
     decision3.index = outcome3.index;
     decision3.client_in_payload = is_forward;

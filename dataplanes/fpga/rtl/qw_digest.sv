@@ -28,23 +28,24 @@ module qw_digest
 
   // A row of keys is for a beat: lane n of beat r has the payload's word 8 (r - 1) - 1 + n, and the key
   // of the same number, for the second sum the next one. So lane 8 of a row is lane 0 of the next one.
-  logic [63:0] bank[LANES+1][GROUPS_MAX*KEYS<<ROW_BITS];
-  logic [ROW_BITS-1:0] write_row;
+  // Each lane has a memory of its own.
+  logic [ROW_BITS-1:0] row, write_row;
   logic [2:0] write_lane;
   always_comb {write_row, write_lane} = key_word_i + 8'd9;
+  logic [LANES:0][63:0] key1;
   for (genvar lane = 0; lane <= LANES; lane++) begin : g_bank
+    logic [63:0] bank[GROUPS_MAX*KEYS<<ROW_BITS];
     always_ff @(posedge clk) begin
       if (key_write_i && write_lane == 3'(lane % LANES))
-        bank[lane][{key_number_i, lane == LANES ? write_row - 1'b1 : write_row}] <= key_data_i;
+        bank[{key_number_i, lane == LANES ? write_row - 1'b1 : write_row}] <= key_data_i;
+      key1[lane] <= bank[{key_i, row}];
     end
   end
 
   // Stage 1: the beat's words, which of them count, and its row of keys.
-  logic [ROW_BITS-1:0] row;
-  logic                valid1, last1, begins1;
-  logic [63:0] word1[LANES];
+  logic valid1, last1, begins1;
+  logic [LANES-1:0][63:0] word1;
   logic [LANES-1:0] counts1;
-  logic [63:0] key1[LANES+1];
   always_ff @(posedge clk) begin
     valid1  <= valid_i;
     last1   <= valid_i && last_i;
@@ -56,7 +57,6 @@ module qw_digest
         word1[lane][8*at+:8] <= data_i[BEAT_BITS-1-64*lane-8*at-:8];
       counts1[lane] <= row != 0 && {row, 3'(lane)} > 8'd8 && {row, 3'(lane)} < words_i + 8'd9;
     end
-    for (int lane = 0; lane <= LANES; lane++) key1[lane] <= bank[lane][{key_i, row}];
     if (rst_i) begin
       valid1 <= 1'b0;
       last1  <= 1'b0;
@@ -65,7 +65,7 @@ module qw_digest
   end
 
   // Stage 2: words and keys added, 32 bits and 32 bits. Where no word counts, the product is 0.
-  logic [31:0] low2[2][LANES], high2[2][LANES];
+  logic [1:0][LANES-1:0][31:0] low2, high2;
   always_ff @(posedge clk) begin
     for (int sum = 0; sum < 2; sum++)
       for (int lane = 0; lane < LANES; lane++) begin
@@ -75,12 +75,14 @@ module qw_digest
   end
 
   // Stages 3 to 5: products, in the multipliers' own registers. Stages 6 to 8: their sum.
-  logic [63:0] product3[2][LANES], product4[2][LANES], product5[2][LANES];
-  logic [63:0] sum6[2][4], sum7[2][2], sum8[2];
+  logic [1:0][LANES-1:0][63:0] product3, product4, product5;
+  logic [1:0][3:0][63:0] sum6;
+  logic [1:0][1:0][63:0] sum7;
+  logic [1:0][63:0] sum8;
   always_ff @(posedge clk) begin
     for (int sum = 0; sum < 2; sum++) begin
       for (int lane = 0; lane < LANES; lane++) begin
-        product3[sum][lane] <= low2[sum][lane] * high2[sum][lane];
+        product3[sum][lane] <= 64'(low2[sum][lane]) * 64'(high2[sum][lane]);
         product4[sum][lane] <= product3[sum][lane];
         product5[sum][lane] <= product4[sum][lane];
       end

@@ -168,11 +168,15 @@ module qw_host
   // ---- Orders.
   localparam logic [7:0] ORDERS = IS_BOX ? 8'(PAXOS_OP_PUT_BACK) : 8'(OP_OFF);
   localparam logic [7:0] ENGAGES = IS_BOX ? 8'(PAXOS_OP_SWITCH_ON) : 8'(OP_ENGAGE);
-  logic orders, is_order, order_refused;
+  logic orders, is_order, sets, fits, order_refused;
   always_comb begin
     orders = commits && is_in(word, CORE_ORDER_AT, 1);
+    sets = data[7:0] == ENGAGES || IS_BOX && data[7:0] == 8'(PAXOS_OP_PUT_BACK);
+    // Of a role that is on, nobody but packets and steps change what is known of an instance. Two instances of a larger
+    // window would have one place.
+    fits = !IS_BOX || paxos_registers_of_memory(given[0+:PAXOS_REGISTERS_BITS/64]).window <= 32'(INSTANCES_MAX);
     is_order = !under_way && data[7:0] != 0 && data[7:0] <= ORDERS && data[15:8] < 8'(GROUPS_MAX) &&
-        (data[7:0] != ENGAGES || off_i[data[8+:GROUP_BITS]]);
+        (!sets || off_i[data[8+:GROUP_BITS]] && fits);
     order_header_o = header_of_memory(header);
     order_registers_o = given;
     order_number_o = number;

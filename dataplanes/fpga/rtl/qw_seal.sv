@@ -181,7 +181,7 @@ module qw_seal
   end
   qw_delay #(.WIDTH($bits(hashed_t)), .CLOCKS(DIGEST_CLOCKS)) hashed_delay (.clk, .d(hashed1), .q(hashed9));
 
-  logic [17:0] sum2[8];
+  logic [7:0][17:0] sum2;
   logic [20:0] sum3;
   logic [26:0] sum4, sum9;
   logic valid3, begins3;

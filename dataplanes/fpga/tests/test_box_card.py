@@ -48,8 +48,8 @@ async def orders_are_those_of_the_box_in_the_kernel(dut):
             continue
         put = {**PAXOS_SLOT.zeros(), "instance": number, "round": state["round"], "vote_round": dice.one_of([0, state["round"]]), "session": 1}
         found = await card.order(op, 5, given, number, made, put)
-        if op == "switch_on" and state["role"]:
-            assert found is None, "it was switched on while it was on"
+        if op in ("switch_on", "put_back") and state["role"]:
+            assert found is None, f"{op} while it was on"
             reached["refused"] += 1
             continue
         slot = put if op == "put_back" else known[number % 256]
@@ -58,6 +58,10 @@ async def orders_are_those_of_the_box_in_the_kernel(dut):
         assert found == (outcome, state, slot), f"{op} {number} of {given}\nin gates {found}\nin C     {(outcome, state, slot)}"
         reached[op] += 1
     assert {*OPS[1:], "refused"} <= set(reached), reached
+    await card.order("off", 5)
+    large, largest = ({**registers(dice, card.c), "window": window} for window in (2 * NUMBER["instances_max"], NUMBER["instances_max"]))
+    assert await card.order("switch_on", 5, state=large) is None, "two of its instances have one place"
+    assert await card.order("switch_on", 5, state=largest) is not None
     for order in (0, 8, 255, OPS.index("off") | 8 << 8):
         await card.write("order", order)
         assert await card.read("state") & STATE["refused"], order

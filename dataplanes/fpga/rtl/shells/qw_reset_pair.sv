@@ -28,6 +28,7 @@ module qw_reset_pair #(
     confirmed <= {confirmed[0], confirms};
     mod_rst_done_o <= mod_rstn_i && !asks && !again && !confirmed[1];
     if (asks) begin
+      again <= 1'b0;
       if (mod_rstn_i && confirmed[1]) asks <= 1'b0;
     end else begin
       // The last one has to be over first.

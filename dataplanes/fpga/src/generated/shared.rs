@@ -15,6 +15,8 @@ pub const COUNTS: usize = 40;
 /// Bytes from one slot of a ring to the next. A slot is what the planes in the kernel have
 /// (`qw_slot`).
 pub const SLOT_STRIDE: usize = 2048;
+/// Instances of a Paxos role that a core knows of: its largest window.
+pub const INSTANCES_MAX: usize = 256;
 /// Ranges of entries that are left to the host and that it has not looked at.
 pub const LEFT_MAX: usize = 64;
 
@@ -44,7 +46,8 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum BoxOrder {
-    /// The role gets the registers in `registers`. Refused unless it is off.
+    /// The role gets the registers in `registers`. Refused unless it is off, and where its window
+    /// is more than `instances_max`.
     SwitchOn = 1,
     /// The role is off.
     Off = 2,
@@ -56,7 +59,8 @@ pub enum BoxOrder {
     Step = 5,
     /// Nothing: it is about the instance `number`.
     Look = 6,
-    /// The slot in `registers` becomes that of the instance `number`.
+    /// The slot in `registers` becomes that of the instance `number`. Refused unless the role is
+    /// off.
     PutBack = 7,
 }
 /// Cause of an interrupt. An entry has begun to be written: an early notice.
@@ -66,8 +70,7 @@ pub const CAUSE_ENTRY: u32 = 1;
 pub const CAUSE_ENTRIES: u32 = 2;
 /// Cause of an interrupt. A packet moved a commit index.
 pub const CAUSE_COMMITTED: u32 = 4;
-/// Cause of an interrupt. Leader: a replica answered a heartbeat, or may have: who lacks entries
-/// answers with a question.
+/// Cause of an interrupt. Leader: a heartbeat was answered, or a replica asked for missing entries.
 pub const CAUSE_HEARD: u32 = 8;
 /// Cause of an interrupt. Something is left to the host: see `left_what`.
 pub const CAUSE_LEFT: u32 = 16;
@@ -79,8 +82,9 @@ pub const CAUSE_FRAME: u32 = 64;
 pub const CAUSE_ORDER: u32 = 128;
 /// State of a core. An order is not done yet.
 pub const STATE_UNDER_WAY: u32 = 1;
-/// State of a core. The last order was refused: a group was to be engaged, or a role switched on,
-/// that is not off, there is no such order, or another one was under way.
+/// State of a core. The last order was refused: a group was to be engaged, a role switched on or an
+/// instance put back while it is not off, or with too large a window, there is no such order, or
+/// another one was under way.
 pub const STATE_REFUSED: u32 = 2;
 /// State of a core. A frame, a packet or an entry is inside. Between two modules it may read 0 for
 /// a clock or two.

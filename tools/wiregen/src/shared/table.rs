@@ -19,6 +19,10 @@ fn write_all(out: &mut String, shared: &Shared, from: &str, title: &str) -> std:
     for one in &shared.structs {
         structure(out, shared, one)?;
     }
+    writeln!(out, "\n## Numbers\n\n| name | value | |\n|---|---|---|")?;
+    for one in &shared.limits {
+        writeln!(out, "| `{}` | {} | {} |", one.name, one.value, one.doc)?;
+    }
     for one in &shared.enums {
         writeln!(
             out,
