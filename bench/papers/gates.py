@@ -98,7 +98,7 @@ def resources():
 
 def measure_resources(turn):
     for module, family, figures in resources():
-        if module in MODULES:
+        if module in MODULES and family != "ecp5":
             named = dict(zip(("lut", "lutram", "ff", "bram", "uram"), figures))
             turn.taken.add(turn.round, "gates-resources", MODULES[module], family, **named)
 

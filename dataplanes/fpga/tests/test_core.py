@@ -332,7 +332,7 @@ async def settle_alone(bench):
 
 
 # README.md, "What the host orders", has how it is made up.
-FENCE_CLOCKS_MAX = 24_000
+FENCE_CLOCKS_MAX = 32_000
 HEADER_HERE = {**HEADER.zeros(), "magic": 0x5157, "version": 1, "group": 7, "term": 3}
 REQUEST = {**HEADER_HERE, "kind": KIND["request"], "sender": LIMIT["sender_client"], "term": 0}
 STATE = {**REGISTERS.zeros(), "term": 3, "last_term": 3, "group": 7, "ring_slots": 1024, "window": 1024, "replicas": 3, "quorum": 2}
@@ -365,7 +365,7 @@ async def smallest_packets_take_two_clocks_each(dut):
         assert len(begins) == 2 * count and (size or begins[-1] - begins[0] == 2 * (2 * count - 1))
         note("leader, a request to its first entry", size, clocks=begins[0], clocks_a_packet=(begins[-1] - begins[1]) / (count - 1))
         await order(dut, "off", 0)
-    # With the largest requests, and as many copies of each as there may be, all queues are full.
+    # With the largest requests, and as many copies of each as there may be, all queues of requests are full.
     for size, leader, count in (0, LEADER, 100), (SIZES[-1], {**LEADER, "replicas": REPLICAS, "quorum": REPLICAS}, 60):
         await engage(dut, 0, leader)
         asking = cocotb.start_soon(clocks_of(bench, frames_of([REQUEST] * count, size)))
