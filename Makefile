@@ -276,9 +276,10 @@ DIFFERENTIAL := cargo test --profile simulation --locked --package quorumwire-co
 differential:
 	@tools/setup && tools/setup hdl
 	@export QUORUMWIRE_FRAMES=$(FRAMES) QUORUMWIRE_SEED=$(or $(SEED),$(shell date +%s)); \
+	export QUORUMWIRE_SAME_FRAMES=$(CURDIR)/target/same-frames; rm -f $$QUORUMWIRE_SAME_FRAMES; \
 	echo "$$QUORUMWIRE_FRAMES frames: make differential FRAMES=$$QUORUMWIRE_FRAMES SEED=$$QUORUMWIRE_SEED runs it again"; \
 	$(DIFFERENTIAL) --test xdp -- --include-ignored --exact differential::the_kernels_plane_does_what_gates_do && \
-	$(DIFFERENTIAL) --features fpga-sim --test fpga -- differential::
+	$(DIFFERENTIAL) --features fpga-sim --test fpga -- differential:: && echo 'both got the same frames'
 
 deb: build
 	@[ "$$($(CARGO_DEB) --version 2>/dev/null)" = "cargo-deb $(CARGO_DEB_VERSION)" ] || \

@@ -12,10 +12,13 @@ use quorumwire_fastpath::{
 use quorumwire_interfaces::{Command, Grant, Index, PlaneEvent, PlaneKeys, Registers as Shown};
 use quorumwire_wire::packet::{Header, Kind, PacketReason, Registers, Role};
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// How many frames come where all planes get the same.
 pub const FRAMES_VARIABLE: &str = "QUORUMWIRE_FRAMES";
+/// A file that has the digest of the frames that came to one plane: to the next one the same must come.
+pub const SAME_VARIABLE: &str = "QUORUMWIRE_SAME_FRAMES";
 /// Where planes are asked, and where memcached clients ask.
 pub const PORT: u16 = 7000;
 pub const MEMCACHED: u16 = 11_211;
@@ -228,13 +231,41 @@ impl Run {
         }
     }
 
-    /// Terms until so many frames have come. `number`: of the next term, which goes up.
-    pub fn go<T: Twin>(&self, twin: &mut T, dice: &mut Dice, number: &mut u64) {
+    /// Terms until so many frames have come, which are noted in `came`. `number`: of the next term, which
+    /// goes up.
+    pub fn go<T: Twin>(&self, twin: &mut T, dice: &mut Dice, number: &mut u64, came: &mut Came) {
         let mut old = Vec::new();
         let mut so_far = 0;
         while so_far < self.frames {
-            so_far += terms::term(self, *number, twin, dice, &mut old);
+            so_far += terms::term(self, *number, twin, dice, &mut old, came);
             *number += 1;
+        }
+    }
+}
+
+/// What has come to a plane: a digest of it.
+#[derive(Debug, Default)]
+pub struct Came(DefaultHasher);
+
+impl Came {
+    fn note(&mut self, from: SocketAddr, bytes: &[u8]) {
+        (from, bytes).hash(&mut self.0);
+    }
+
+    /// It is what came to the plane before, if the variable names a file of its digest. The first one writes
+    /// it.
+    ///
+    /// # Panics
+    ///
+    /// If it is not, or the file cannot be read or written.
+    pub fn must_be_the_same(&self) {
+        let Some(file) = std::env::var_os(SAME_VARIABLE) else {
+            return;
+        };
+        let digest = format!("{:016x}", self.0.finish());
+        match std::fs::read_to_string(&file) {
+            Ok(before) => assert_eq!(digest, before, "other frames came to the plane before"),
+            Err(_) => std::fs::write(&file, digest).expect("a file that can be written"),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What happens in a term: a cluster of which one member is the twin, clients, and whoever sends anything.
-use super::{CLIENTS, Comes, Datagram, FRAME_BYTES_MAX, MEMCACHED, OUTSIDE, Out, PORT, Run, Twin};
+use super::{
+    CLIENTS, Came, Comes, Datagram, FRAME_BYTES_MAX, MEMCACHED, OUTSIDE, Out, PORT, Run, Twin,
+};
 use crate::cluster::GROUP;
 use crate::faults::Dice;
 use crate::forge::{checked, sign};
@@ -32,6 +34,7 @@ struct Sim<'a, T> {
     on_the_way: VecDeque<(usize, SocketAddr, Vec<u8>)>,
     /// What the twin got in former terms.
     old: &'a mut Vec<(SocketAddr, Vec<u8>)>,
+    came: &'a mut Came,
     round: u64,
     sequence: u64,
     frames: u64,
@@ -104,6 +107,7 @@ impl<T: Twin> Sim<'_, T> {
             Some(all) if self.dice.below(2) == 0 => (all, PORT).into(),
             _ => self.twin.own(),
         };
+        self.came.note(from, bytes);
         let frame = self.twin.frame(from, to, bytes);
         let sent = self.twin.receive(&frame, comes);
         self.frames += 1;
@@ -535,6 +539,7 @@ pub(super) fn term<T: Twin>(
     twin: &mut T,
     dice: &mut Dice,
     old: &mut Vec<(SocketAddr, Vec<u8>)>,
+    came: &mut Came,
 ) -> u64 {
     let options = run.options();
     let replicas = 1 + dice.below(PLANE_REPLICAS_MAX);
@@ -594,6 +599,7 @@ pub(super) fn term<T: Twin>(
         others,
         on_the_way: VecDeque::new(),
         old,
+        came,
         round: 0,
         sequence: 0,
         frames: 0,

@@ -4,7 +4,7 @@
 //! was told.
 use crate::{frame_of, mac_at};
 use quorumwire_conformance_tests::differential::{
-    Comes, Datagram, FRAME_BYTES_MAX, HostLog, Judged, OUTSIDE, Out, PORT, Run, Twin, corpus,
+    Came, Comes, Datagram, FRAME_BYTES_MAX, HostLog, Judged, OUTSIDE, Out, PORT, Run, Twin, corpus,
     leave_one,
 };
 use quorumwire_conformance_tests::faults::Dice;
@@ -342,13 +342,14 @@ impl Twin for Gates {
 
 #[test]
 fn the_core_does_what_the_native_one_does() {
-    let (mut dice, mut number) = (Dice::new(), 1);
+    let (mut dice, mut number, mut came) = (Dice::new(), 1, Came::default());
     let mut reached = BTreeSet::new();
     for run in corpus() {
         let mut gates = Gates::new(&run);
-        run.go(&mut gates, &mut dice, &mut number);
+        run.go(&mut gates, &mut dice, &mut number, &mut came);
         reached.append(&mut gates.reached);
     }
+    came.must_be_the_same();
     for wanted in WANTED {
         assert!(
             reached.contains(wanted),

@@ -3,7 +3,7 @@
 use crate::twin::Beside;
 use crate::veth::Way;
 use crate::{Clones, Driver, How, Multicast};
-use quorumwire_conformance_tests::differential::{CLIENTS, PORT, Run, corpus};
+use quorumwire_conformance_tests::differential::{CLIENTS, Came, PORT, Run, corpus};
 use quorumwire_conformance_tests::faults::Dice;
 use quorumwire_plane_xdp::Attachment;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub fn compare(frames: u64) -> BTreeMap<String, u64> {
             memcached: true,
         };
         let mut twin = beside(way, how, &run);
-        run.go(&mut twin, &mut dice, &mut number);
+        run.go(&mut twin, &mut dice, &mut number, &mut Came::default());
         for ((role, kind, actions, why, said), count) in std::mem::take(&mut twin.reached) {
             let outcome = format!("{role} {kind} {actions} {why}: {said}");
             *reached.entry(outcome).or_insert(0) += count;
@@ -66,12 +66,10 @@ fn the_kernels_plane_does_what_the_native_one_does() {
 #[test]
 #[ignore = "many minutes"]
 fn the_kernels_plane_does_what_gates_do() {
-    let (mut dice, mut number) = (Dice::new(), 1);
+    let (mut dice, mut number, mut came) = (Dice::new(), 1, Came::default());
     for run in corpus() {
-        run.go(
-            &mut beside(Way::V4, Driver::ATTACHMENT, &run),
-            &mut dice,
-            &mut number,
-        );
+        let mut beside = beside(Way::V4, Driver::ATTACHMENT, &run);
+        run.go(&mut beside, &mut dice, &mut number, &mut came);
     }
+    came.must_be_the_same();
 }
