@@ -170,7 +170,7 @@ module qw_box_decide
       off_o[order_group_i] <= registers3.role == PAXOS_ROLE_OFF;
     end
     refused_o <= stage3.valid && !stage3.orders && stage3.verdict.is_ours && !rst_i &&
-        (stage3.steps ? outcome3.reason != REASON_NONE : stage3.verdict.reason != REASON_NONE);
+        (stage3.steps ? outcome3.reason != REASON_NONE : stage3.verdict.reason != REASON_NONE || stage3.dropped);
     reason_o <= stage3.steps ? outcome3.reason : stage3.verdict.reason;
     waiting <= waiting + 4'(goes) - 4'(decided_o && ready_i);
     busy_o <= waiting != 0 || under_way;

@@ -35,7 +35,8 @@ module qw_decide
     output logic                  again_o,
     output again_t                again_range_o,
     output logic [GROUPS_MAX-1:0] off_o,  // these groups are off
-    // A packet was not taken, for this reason; of those that say something of a replica, which one.
+    // A packet was not taken, for this reason (none: it came to the address of all, and must not); of those that
+    // say something of a replica, which one.
     output logic                  refused_o,
     output logic [           7:0] reason_o,
     output logic                  behind_o,
@@ -232,7 +233,7 @@ module qw_decide
     if (orders2 && order_op_i == OP_ENGAGE) off_o[group2] <= 1'b0;
     if (rst_i) off_o <= '1;
     refused_o <= valid3 && verdict3.is_ours && !rst_i &&
-        (steps3 ? outcome3.reason != REASON_NONE : verdict3.reason != REASON_NONE);
+        (!steps3 || outcome3.reason != REASON_NONE);
     reason_o <= steps3 ? outcome3.reason : verdict3.reason;
     behind_o <= valid3 && steps3 && is_softwares && outcome3.reason == REASON_BEHIND_RING && !rst_i;
     behind_peer_o <= {verdict3.found.group, in3.sender[2:0]};

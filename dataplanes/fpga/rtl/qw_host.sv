@@ -260,7 +260,7 @@ module qw_host
   logic [COUNTS-1:0] counted;
   always_comb begin
     counted = '0;
-    for (int at = 0; at < REASON_COUNT; at++) counted[at] = refused_i && reason_i == 8'(at);
+    for (int at = 1; at < REASON_COUNT; at++) counted[at] = refused_i && reason_i == 8'(at);
     counted[REASON_COUNT+int'(COUNT_FRAMES_LOST)] = lost_i;
     counted[REASON_COUNT+int'(COUNT_FRAMES_BROKEN)] = broken_i;
     counted[REASON_COUNT+int'(COUNT_FRAMES_NOT_TAKEN)] = host_lost_i;
@@ -268,6 +268,7 @@ module qw_host
     counted[REASON_COUNT+int'(COUNT_NO_NEIGHBOUR)] = no_neighbour_i;
     counted[REASON_COUNT+int'(COUNT_LEFT_LOST)] = left_i && !left_pushed;
     counted[REASON_COUNT+int'(COUNT_ENTRIES)] = entry_i;
+    counted[REASON_COUNT+int'(COUNT_NOT_FOR_GROUP)] = refused_i && reason_i == REASON_NONE;
   end
   always_ff @(posedge clk) begin
     clocks <= clocks + 1'b1;

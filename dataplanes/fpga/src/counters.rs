@@ -2,7 +2,7 @@
 use crate::card::Card;
 use crate::shared::{
     COUNT_ENTRIES, COUNT_FRAMES_BROKEN, COUNT_FRAMES_LOST, COUNT_FRAMES_NOT_TAKEN,
-    COUNT_FRAMES_SENT, COUNT_LEFT_LOST, COUNT_NO_NEIGHBOUR,
+    COUNT_FRAMES_SENT, COUNT_LEFT_LOST, COUNT_NO_NEIGHBOUR, COUNT_NOT_FOR_GROUP,
 };
 use quorumwire_datagrams::SocketCounters;
 use quorumwire_fastpath::{Counters, ReasonCounters};
@@ -28,6 +28,8 @@ counters! {
         pub left_lost: "core_left_lost",
         /// Entries that the core wrote into the log
         pub entries: "core_entries",
+        /// Packets that the core dropped because they came to the address of all replicas, and must not
+        pub not_for_group: "core_not_for_group",
         /// Frames dropped because too many waited for the simulated core
         pub frames_dropped: "core_frames_dropped",
     }
@@ -69,6 +71,7 @@ impl Counted {
             no_neighbour: own(COUNT_NO_NEIGHBOUR)?,
             left_lost: own(COUNT_LEFT_LOST)?,
             entries: own(COUNT_ENTRIES)?,
+            not_for_group: own(COUNT_NOT_FOR_GROUP)?,
             frames_dropped: card.frames_dropped(),
         };
         let alike = [("sent", core.frames_sent), ("entries_stored", core.entries)];

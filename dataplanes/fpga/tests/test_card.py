@@ -253,6 +253,13 @@ async def the_log_goes_to_the_hosts_memory_and_the_host_is_told(dut):
     await card.receive(request_of)
     await card.rests()
     assert await counted("no_neighbour") == 1
+    # To the address of all goes only what a leader sends to all.
+    place.multicast[:] = [239, 1, 2, 3]
+    await card.write("multicast", 0xef010203)
+    await card.receive(frame_of(dice, place, 0, signed(card.c, keys, {**base_of, "kind": KIND["append_ok"], "index": 91, "sender": 1, "term": 3}, b""),
+                                to_group=True))
+    await card.rests()
+    assert await counted("not_for_group") == 1
     before = [await card.read("count", number) for number in range(REASONS)]
     await card.write("keys_valid", 0)
     await card.receive(request_of)

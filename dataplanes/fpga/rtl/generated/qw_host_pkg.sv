@@ -112,6 +112,9 @@ package qw_host_pkg;
   localparam logic [31:0] COUNT_LEFT_LOST = 32'd5;
   // What is counted behind the reasons. Entries written.
   localparam logic [31:0] COUNT_ENTRIES = 32'd6;
+  // What is counted behind the reasons. Packets dropped that came to the address of all replicas,
+  // and must not.
+  localparam logic [31:0] COUNT_NOT_FOR_GROUP = 32'd7;
 
   // The register map.
   localparam int CORE_BYTES = 1408;

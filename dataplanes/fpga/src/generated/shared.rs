@@ -105,6 +105,9 @@ pub const COUNT_NO_NEIGHBOUR: u32 = 4;
 pub const COUNT_LEFT_LOST: u32 = 5;
 /// What is counted behind the reasons. Entries written.
 pub const COUNT_ENTRIES: u32 = 6;
+/// What is counted behind the reasons. Packets dropped that came to the address of all replicas,
+/// and must not.
+pub const COUNT_NOT_FOR_GROUP: u32 = 7;
 
 /// Bytes of `core`.
 pub const CORE_BYTES: usize = 1408;
