@@ -156,6 +156,10 @@ async def frames_in_and_out(shell):
         shell.own.pauses, shell.rx.pauses = dice.one_of([0, 3]), dice.one_of([0, 3])
         if walk == 0:
             shell.tx.slowness, shell.own.pauses = 4, 0
+            # More than there is room for while the network is slow: so some must wait.
+            for _ in range(6):
+                shell.give_own(shell.frame_bytes_max)
+                shell.reached["own"] += 1
             # Longer than any room: it leaves no trace.
             shell.give_own(BEAT * 2 ** (4 * shell.frame_bytes_max // BEAT).bit_length(), is_lost=True)
         for _ in range(FRAMES):
