@@ -93,7 +93,7 @@ def everything_taken():
     stands = (
         mock.patch("papers.waverunner.with_plane_client", lambda turn: None), mock.patch("papers.caans.output_of", lambda *_: steps),
         mock.patch("papers.roles.take_overs", lambda _: [(roles.BACK, 3.0)]), mock.patch("papers.gates.counted", lambda: clocks),
-        mock.patch("papers.gates.resources", lambda: [(module, "xc7", [1.0] * 5) for module in gates.MODULES]),
+        mock.patch("papers.gates.resources", lambda: [(module, "xc7", [1.0] * len(gates.PARTS)) for module in gates.MODULES]),
         mock.patch("papers.shares.Sampled", lambda *_: SimpleNamespace(stop=lambda: {shares.DATA: 60.0, shares.CONTROL: 40.0})),
     )
     with contextlib.ExitStack() as patched:
@@ -150,7 +150,7 @@ class FiguresTest(unittest.TestCase):
     def test_the_table_of_modules_is_read(self):
         rows = list(gates.resources())
         self.assertIn(("qw_siphash", "xc7"), [row[:2] for row in rows])
-        self.assertTrue(all(len(figures) == 5 and figures[0] > 0 for *_, figures in rows))
+        self.assertTrue(all(len(figures) == len(gates.PARTS) and figures[0] > 0 for *_, figures in rows))
 
     def test_what_is_halted_is_resumed(self):
         self.assertEqual(self.happened["waverunner-failover"], [("halted", 1), ("resumed", 1)])

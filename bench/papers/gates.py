@@ -89,17 +89,20 @@ def add_sizes(found):
             yield "gates-sizes", SIMULATED.name, size, {**named, "whole_us": us(sum(parts))}
 
 
+PARTS = ("lut", "lutram", "ff", "bram", "uram", "dsp")
+
+
 def resources():
     """The committed table, which `make hdl ARGS=--full` compares with the modules: (module, family, its figures)."""
     for line in RESOURCES.read_text().splitlines():
-        if found := re.match(r"\| (qw_\w+) \| (\w+) \|(.*)\|$", line):
+        if found := re.match(r"\| (qw_\w+) \| (xc\w+) \|(.*)\|$", line):
             yield found[1], found[2], [float(cell.replace(",", "")) for cell in found[3].split("|")]
 
 
 def measure_resources(turn):
     for module, family, figures in resources():
-        if module in MODULES and family != "ecp5":
-            named = dict(zip(("lut", "lutram", "ff", "bram", "uram"), figures))
+        if module in MODULES:
+            named = dict(zip(PARTS, figures, strict=True))
             turn.taken.add(turn.round, "gates-resources", MODULES[module], family, **named)
 
 
