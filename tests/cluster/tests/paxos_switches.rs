@@ -229,8 +229,12 @@ fn no_value_is_lost_between_a_device_and_its_backup_in_software() -> Result<()> 
     deployment = deployment.told_one(device, &["--plane", "xdp"]);
     deployment = deployment.told_one(software, &["--plane", "socket"]);
     deployment.start_all()?;
+    // It may have been there before the device, which then waits.
+    deployment.kill(software)?;
     under_load(&mut deployment, |deployment, both_go_on| {
         must_lead(deployment, device)?;
+        deployment.start(software)?;
+        must_follow(deployment, software, device)?;
         both_go_on()?;
         for by_operator in [true, false] {
             deployment.kill(device)?;
