@@ -137,7 +137,7 @@ test-ready:
 	$(WHERE_IDLE) client/c/install PREFIX=target/tmp/leveldb PROFILE=dev
 	$(WHERE_IDLE) apps/leveldb/build PREFIX=target/tmp/leveldb SANITIZE=address,undefined TESTS=yes
 
-# Each commit repeats a third of these, so that three have repeated all: `make test REPEATS=all` does at once.
+# Each commit repeats a third of these, which follows from its hash; `make test REPEATS=all` repeats all.
 REPEATS ?= $(shell echo $$((0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0))))
 
 test-clusters:

@@ -26,6 +26,8 @@ ROLES = {"coordinator, a packet to what it sends": "coordinator", "acceptor, a p
 FORWARDED = "a frame that is the host's"
 REQUEST, ENTRY, COMMIT = "leader, a request to its first entry", "follower, an entry to its acknowledgement", "leader, an acknowledgement to the commit"
 AT_A_RATE = "leader, requests at a rate"
+# Of a chip, as the table of resources has them.
+PARTS = ("lut", "lutram", "ff", "bram", "uram", "dsp")
 MODULES = {"qw_box": "core of the Paxos roles", "qw_core": "core of a replica"}
 
 
@@ -87,9 +89,6 @@ def add_sizes(found):
             parts = clocks[REQUEST, size], clocks[ENTRY, size], clocks[COMMIT, 0]
             named = dict(zip(("leader_us", "follower_us", "commit_us"), map(us, parts)))
             yield "gates-sizes", SIMULATED.name, size, {**named, "whole_us": us(sum(parts))}
-
-
-PARTS = ("lut", "lutram", "ff", "bram", "uram", "dsp")
 
 
 def resources():

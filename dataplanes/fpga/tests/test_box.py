@@ -2,6 +2,7 @@
 import collections
 
 import cocotb
+from card_host import NUMBER
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from ends import REPLICAS, Bench
 from figures import note
@@ -15,7 +16,7 @@ from test_paxos_step import header as step_header
 
 WALKS, FRAMES = 30, 120
 # Instances of a group that the chip has places for.
-INSTANCES = 256
+INSTANCES = NUMBER["instances_max"]
 NAMES = {value: name for name, value in KIND.items()}
 WANTED = {
     "host", "refused", "left", "left: durable", "left: told", "to software", "submit: fan-out", "p2a: fan-out", "stored", "repeated", "reply", "nothing",

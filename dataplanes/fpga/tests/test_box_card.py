@@ -44,7 +44,7 @@ async def orders_are_those_of_the_box_in_the_kernel(dut):
         op = dice.one_of(["step", "step", "put_back", *OPS[1:]])
         given, made = step_header(dice, state), registers(dice, card.c)
         number = 3 if op == "configure" else given["index"]
-        if number % 256 not in known and op != "put_back":
+        if number % NUMBER["instances_max"] not in known and op != "put_back":
             continue
         put = {**PAXOS_SLOT.zeros(), "instance": number, "round": state["round"], "vote_round": dice.one_of([0, state["round"]]), "session": 1}
         found = await card.order(op, 5, given, number, made, put)
@@ -52,9 +52,9 @@ async def orders_are_those_of_the_box_in_the_kernel(dut):
             assert found is None, f"{op} while it was on"
             reached["refused"] += 1
             continue
-        slot = put if op == "put_back" else known[number % 256]
+        slot = put if op == "put_back" else known[number % NUMBER["instances_max"]]
         state, slot, outcome = stepped(card.c, op, state, slot, given, number, made)
-        known[number % 256] = slot
+        known[number % NUMBER["instances_max"]] = slot
         assert found == (outcome, state, slot), f"{op} {number} of {given}\nin gates {found}\nin C     {(outcome, state, slot)}"
         reached[op] += 1
     assert {*OPS[1:], "refused"} <= set(reached), reached
