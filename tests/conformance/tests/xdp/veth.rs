@@ -140,16 +140,11 @@ impl Namespaces {
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root");
     }
 
-    /// Waits until the kernel has told of every carrier. It does so up to a second after an interface came
-    /// up, and that wakes a plane, which looks at what has changed.
+    /// Waits until the kernel has told of the carrier of each plane. It does so up to a second after an
+    /// interface came up, and that wakes a plane, which looks at what has changed.
     pub fn await_carriers(&self) {
-        let begun = Instant::now();
         for name in &self.names[1..] {
-            while ip(&["-n", name, "-brief", "link", "show", "eth0"], "").contains(" DOWN ") {
-                let waited = begun.elapsed();
-                assert!(waited < STARTED_WITHIN, "no carrier in {name}");
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            await_carrier(name, "eth0");
         }
     }
 
@@ -197,6 +192,9 @@ impl Namespaces {
         .expect("a string");
         self.ip_in_test(&in_test);
         self.set_up_plane(slot);
+        // The test's end came up before the plane's. What is sent from an end with no carrier is lost, and it
+        // has one only when the kernel comes to say so.
+        await_carrier(test, &port);
     }
 
     /// Gives both ends of a plane's pair an MTU.
@@ -234,6 +232,20 @@ impl Drop for Namespaces {
         for name in &self.names {
             let _ = Command::new("ip").args(["netns", "del", name]).output();
         }
+    }
+}
+
+/// Waits until the kernel has told of the carrier of an interface.
+fn await_carrier(namespace: &str, interface: &str) {
+    let begun = Instant::now();
+    // It is said to be DOWN before, or LOWERLAYERDOWN.
+    while !ip(&["-n", namespace, "-brief", "link", "show", interface], "").contains(" UP ") {
+        let waited = begun.elapsed();
+        assert!(
+            waited < STARTED_WITHIN,
+            "no carrier of {interface} in {namespace}"
+        );
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
