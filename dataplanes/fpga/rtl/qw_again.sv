@@ -101,16 +101,6 @@ module qw_again
     JUDGES,  // what becomes of it
     SENDS
   } state_t;
-  typedef struct packed {
-    logic [63:0] index, previous_term, session, sequence_;
-    logic [31:0] payload_crc32c;
-    logic [15:0] payload_bytes;
-    logic [7:0] flags, requester;
-    endpoint_t client;
-    logic [15:0] request;
-    logic [7:0] answered_here;
-    logic [39:0] reserved;
-  } slot_t;  // as it is in the host's memory
   state_t state, next;
   // verilator lint_off UNUSEDSIGNAL
   slot_t slot;
@@ -180,8 +170,8 @@ module qw_again
       now <= range;
       if (!range.answers && range.upto - range.from >= ENTRIES) now.upto <= range.from + (ENTRIES - 1'b1);
     end else if (next_entry) now.from <= now.from + 1'b1;
-    if (state == FINDS) slot[575-:BEAT_BITS] <= read;
-    if (state == READS) slot[63:0] <= read[BEAT_BITS-1-:64];
+    if (state == FINDS) slot[SLOT_BITS-1-:BEAT_BITS] <= read;
+    if (state == READS) slot[SLOT_REST_BITS-1:0] <= read[BEAT_BITS-1-:SLOT_REST_BITS];
     if (state != SENDS) beat <= '0;
     else if (packet_valid_o && packet_ready_i) beat <= beat + 1'b1;
     left_o <= (overflows || leaves) && !rst_i;

@@ -29,6 +29,10 @@ module qw_card
     input  logic                 log_ready_i,
     output logic [         63:0] log_address_o,
     output logic [BEAT_BITS-1:0] log_data_o,
+    input  logic                 log_failed_i,  // a write of it, from then on
+    // What a wrapper drops, a frame in each clock: of the host's own, and for the host.
+    input  logic                 own_lost_i,
+    input  logic                 long_i,
     // The host.
     input  logic [         11:0] s_axil_awaddr,
     input  logic                 s_axil_awvalid,
@@ -138,6 +142,7 @@ module qw_card
       .behind_i(behind), .behind_peer_i(behind_peer), .busy_i(busy_o),
       .entry_begins_i(log_goes && log_beat == 5'd1), .entry_i(log_goes && log_beat == 0), .commits_i(commits),
       .hears_i(hears), .host_frame_i(host_valid_o && host_ready_i && host_last_o), .lost_i(lost), .broken_i(broken),
-      .host_lost_i(host_lost), .sent_i(sent), .no_neighbour_i(no_neighbour), .refused_i(refused), .reason_i(reason)
+      .host_lost_i(host_lost), .own_lost_i, .long_i, .log_failed_i, .sent_i(sent),
+      .no_neighbour_i(no_neighbour), .refused_i(refused), .reason_i(reason)
   );
 endmodule

@@ -151,8 +151,10 @@ module qw_carry_out
   // The slot's first beat, which is written last.
   logic [GROUP_BITS-1:0] head_group;
   logic [63:0] head_index, head_term;
-  logic [BEAT_BITS-1:0] head, next_head;
-  localparam int CLIENT_AT = 40;  // in a slot
+  logic [BEAT_BITS-1:0] head;
+  // verilator lint_off UNUSEDSIGNAL
+  slot_t slot;  // what is behind the first beat has been written
+  // verilator lint_on UNUSEDSIGNAL
   always_comb begin
     data = record;
     needs_beat = emit.stores || emit.with_payload;
@@ -175,9 +177,9 @@ module qw_carry_out
     log_term_o = head_term;
     log_beat_o = head_valid ? '0 : beat;
     log_data_o = head_valid ? head : data;
-    if (!head_valid && beat == 5'd1) log_data_o[BEAT_BITS-1-:64] = emit.slot[63:0];
-    next_head = emit.slot[575-:BEAT_BITS];
-    if (emit.client_in_payload && beat == 5'd1) next_head[BEAT_BITS-1-8*CLIENT_AT-:144] = client;
+    if (!head_valid && beat == 5'd1) log_data_o[BEAT_BITS-1-:SLOT_REST_BITS] = emit.slot[SLOT_REST_BITS-1:0];
+    slot = emit.slot;
+    if (emit.client_in_payload && beat == 5'd1) {slot.client.address, slot.client.port} = client;
   end
   // Of an entry that is sent as well, log and packet take each beat together.
   always_comb begin
@@ -192,7 +194,7 @@ module qw_carry_out
       beat <= is_last ? '0 : beat + 1'b1;
       if (beat == 0) client_begin <= data[79:0];
       if (beat == 5'd1 && emit.stores) begin
-        head <= next_head;
+        head <= slot[SLOT_BITS-1-:BEAT_BITS];
         head_group <= emit.sending.group;
         head_index <= emit.index;
         head_term <= emit.sending.header.term;

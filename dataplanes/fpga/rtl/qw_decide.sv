@@ -47,7 +47,6 @@ module qw_decide
     output logic                  hears_o,
     output logic                  busy_o
 );
-  localparam logic [7:0] FLAGS_OF_ENTRIES = FLAG_BLIND | FLAG_TICK | FLAG_FRAGMENT | FLAG_BUNDLE;
   localparam int WAITING_MAX = 8;
 
   // ---- Stage 0: a packet every second clock, if there is room for what becomes of it.
@@ -164,25 +163,29 @@ module qw_decide
     decision3.has_frame = !orders3;
     decision3.lower = verdict3.found.lower;
     decision3.bytes = verdict3.found.udp_bytes - 16'(UDP_BYTES);
-    decision3.sending.group = orders3 ? order_group_i : verdict3.found.group;
+    decision3.sending.group = verdict3.found.group;
     decision3.sending.header = outcome3.header;
     decision3.index = outcome3.index;
     decision3.client_in_payload = is_forward;
     checksum_in_memory = in_memory({32'd0, in3.payload_crc32c});
     bytes_in_memory = in_memory({48'd0, command_bytes});
-    decision3.slot = {
-      in_memory(outcome3.index),
-      in_memory(in3.kind == KIND_APPEND ? in3.previous_term : outcome3.header.previous_term),
-      in_memory(in3.session), in_memory(in3.sequence_),
-      checksum_in_memory[63:32],
-      bytes_in_memory[63:48],
-      in3.flags & FLAGS_OF_ENTRIES, 7'd0, brings_client,
-      in3.kind == KIND_REQUEST ? verdict3.found.sender : 192'd0,
-      16'd0, 7'd0, in3.kind == KIND_REQUEST && (in3.flags & FLAG_BLIND) != 0, 40'd0
-    };
+    decision3.slot.index = in_memory(outcome3.index);
+    decision3.slot.previous_term =
+        in_memory(in3.kind == KIND_APPEND ? in3.previous_term : outcome3.header.previous_term);
+    decision3.slot.session = in_memory(in3.session);
+    decision3.slot.sequence_ = in_memory(in3.sequence_);
+    decision3.slot.payload_crc32c = checksum_in_memory[63:32];
+    decision3.slot.payload_bytes = bytes_in_memory[63:48];
+    decision3.slot.flags = in3.flags & FLAGS_OF_ENTRIES;
+    decision3.slot.requester[0] = brings_client;
+    if (in3.kind == KIND_REQUEST) begin
+      decision3.slot.client = verdict3.found.sender;
+      decision3.slot.answered_here[0] = (in3.flags & FLAG_BLIND) != 0;
+    end
     if (orders3) begin
       decision3.sends = 1'b1;
       decision3.sending.is_fence = 1'b1;
+      decision3.sending.group = order_group_i;
     end else if (!verdict3.is_ours) decision3.passes = 1'b1;
     else if (steps3 && is_softwares) decision3.passes = for_host;
     else if (steps3) begin

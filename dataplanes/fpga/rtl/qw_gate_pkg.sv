@@ -129,6 +129,24 @@ package qw_gate_pkg;
     ASKING_MORE
   } asking_t;
 
+  // Of a packet's flags those that its entry has (fastpath/include/qw_step.h).
+  localparam logic [7:0] FLAGS_OF_ENTRIES = qw_pkg::FLAG_BLIND | qw_pkg::FLAG_TICK | qw_pkg::FLAG_FRAGMENT |
+      qw_pkg::FLAG_BUNDLE;
+
+  // An entry's slot as it is in the host's memory (struct qw_slot), without its payload: the last eight bytes share a
+  // beat with that. Numbers have their lowest byte first.
+  typedef struct packed {
+    logic [63:0] index, previous_term, session, sequence_;
+    logic [31:0] payload_crc32c;
+    logic [15:0] payload_bytes;
+    logic [7:0] flags, requester;
+    endpoint_t client;
+    logic [15:0] request;
+    logic [7:0] answered_here;
+    logic [39:0] reserved;
+  } slot_t;
+  localparam int SLOT_BITS = $bits(slot_t), SLOT_REST_BITS = SLOT_BITS - BEAT_BITS;
+
   // What becomes of a frame, and of what it leads to.
   typedef struct packed {
     logic has_frame;           // else nothing came: it is a fence
@@ -141,7 +159,7 @@ package qw_gate_pkg;
     logic [1:0] lower;
     logic [15:0] bytes;        // of the frame's packet
     sending_t sending;
-    logic [575:0] slot;        // an entry's slot, as in memory, without its payload
+    slot_t slot;               // an entry's, or what is known of an instance
     logic [63:0] index;
   } decision_t;
 

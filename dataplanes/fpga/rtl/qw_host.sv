@@ -65,9 +65,12 @@ module qw_host
     input  logic                 commits_i,
     input  logic                 hears_i,
     input  logic                 host_frame_i,
+    input  logic                 log_failed_i,  // from then on
     input  logic                 lost_i,
     input  logic                 broken_i,
     input  logic                 host_lost_i,
+    input  logic                 own_lost_i,
+    input  logic                 long_i,
     input  logic                 sent_i,
     input  logic                 no_neighbour_i,
     input  logic                 refused_i,
@@ -242,6 +245,7 @@ module qw_host
     if (behind_i) happens |= 64'(CAUSE_BEHIND);
     if (host_frame_i) happens |= 64'(CAUSE_FRAME);
     if (order_done_i) happens |= 64'(CAUSE_ORDER);
+    if (log_failed_i) happens |= 64'(CAUSE_LOG_FAILED);
   end
   always_ff @(posedge clk) begin
     unseen <= (notice ? '0 : unseen) + 16'(entry_i && (notice || unseen != '1));
@@ -269,6 +273,8 @@ module qw_host
     counted[REASON_COUNT+int'(COUNT_LEFT_LOST)] = left_i && !left_pushed;
     counted[REASON_COUNT+int'(COUNT_ENTRIES)] = entry_i;
     counted[REASON_COUNT+int'(COUNT_NOT_FOR_GROUP)] = refused_i && reason_i == REASON_NONE;
+    counted[REASON_COUNT+int'(COUNT_FRAMES_OWN_LOST)] = own_lost_i;
+    counted[REASON_COUNT+int'(COUNT_FRAMES_TOO_LONG)] = long_i;
   end
   always_ff @(posedge clk) begin
     clocks <= clocks + 1'b1;
@@ -287,7 +293,8 @@ module qw_host
     shown[CORE_IDENTITY_AT/8] = {7'd0, IS_BOX, 8'(PLACES_OF_GROUP), 16'(GROUPS), 16'(MAP_VERSION), 16'(IDENTITY)};
     shown[CORE_CLOCKS_AT/8] = clocks;
     shown[CORE_STATE_AT/8] = (under_way ? 64'(STATE_UNDER_WAY) : '0) |
-        (order_refused ? 64'(STATE_REFUSED) : '0) | (busy_i ? 64'(STATE_BUSY) : '0);
+        (order_refused ? 64'(STATE_REFUSED) : '0) | (busy_i ? 64'(STATE_BUSY) : '0) |
+        (log_failed_i ? 64'(STATE_LOG_FAILED) : '0);
     shown[CORE_OFF_AT/8] = 64'(off_i);
     shown[CORE_CAUSES_AT/8] = causes;
     shown[CORE_ENABLED_AT/8] = enabled;

@@ -19,7 +19,6 @@ module qw_step
     output outcome_t   outcome_o,
     output registers_t registers_o
 );
-  localparam logic [7:0] FLAGS_OF_ENTRIES = FLAG_BLIND | FLAG_TICK | FLAG_FRAGMENT | FLAG_BUNDLE;
   localparam logic [7:0] FLAGS_OF_HOSTS = FLAG_TICK | FLAG_REFUSED | FLAG_BUNDLE;
   localparam int SLOTS = REPLICAS_MAX;
 

@@ -75,6 +75,8 @@ struct qw_card_model {
         core.rst_i = 1;
         core.rx_valid_i = 0;
         core.rx_error_i = 0;
+        // No wrapper drops frames here, and a beat outside of the memory ends the card.
+        core.log_failed_i = core.own_lost_i = core.long_i = 0;
         core.s_axil_awvalid = core.s_axil_wvalid = core.s_axil_arvalid = 0;
         core.s_axil_wstrb = 0xf;
         core.s_axil_bready = core.s_axil_rready = 1;

@@ -2,7 +2,7 @@
 import collections
 
 import cocotb
-from card_host import COUNT, NUMBER, REASONS, STATE, Host
+from card_host import CAUSE, COUNT, NUMBER, REASONS, STATE, Host
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiSlaveWrite, AxiWriteBus
 from ends import BEAT, REPLICAS, Bench
@@ -14,6 +14,7 @@ from test_step import OPS, registers
 
 WALKS, FRAMES, TIMES_OFF, RESETS = 8, 50, 6, 4
 SLOTS = 8
+CORE_BYTES = 512 * BEAT  # of frames that wait in the core
 # What the host's own frames begin with, and the network's that are not ours.
 OWN, FOREIGN = b"\x02own\0\0", b"\x02net\0\0"
 WANTED = {"host", "refused", "stored by leader", "stored by follower", "fan-out", "reply", "own", "stalled own", "stalled tx", "stalled log"}
@@ -161,7 +162,11 @@ async def frames_in_and_out(shell):
                 shell.give_own(shell.frame_bytes_max)
                 shell.reached["own"] += 1
             # Longer than any room: it leaves no trace.
-            shell.give_own(BEAT * 2 ** (4 * shell.frame_bytes_max // BEAT).bit_length(), is_lost=True)
+            longest = BEAT * 2 ** (4 * shell.frame_bytes_max // BEAT).bit_length()
+            shell.give_own(longest, is_lost=True)
+            if longest < CORE_BYTES:
+                shell.give(FOREIGN + dice.bytes(longest - len(FOREIGN)))
+                shell.reached["too long"] += 1
         for _ in range(FRAMES):
             if dice.seldom(3):
                 shell.give_own()
@@ -201,6 +206,8 @@ async def frames_in_and_out(shell):
         model.reached.clear()
     shell.check_in_the_end()
     assert await shell.counted("frames_broken") == broken
+    assert await shell.counted("frames_too_long") == shell.reached["too long"] == int(shell.frame_bytes_max < 9000)
+    assert await shell.counted("frames_own_lost") == 1 + shell.reached["own, broken"]
     for name in ("frames_lost", "frames_not_taken"):
         assert await shell.counted(name) == 0, "the bench is too fast"
     assert shell.rx.waited == 0, "what is received does not wait"
@@ -268,10 +275,11 @@ async def no_write_is_begun_once_one_has_failed(shell):
     for time in range(2):
         await shell.told()
         shell.forget()
+        await shell.write("enabled", CAUSE["log_failed"])
         assert await shell.order("engage", 0, state=leads(3 + time))
         shell.give(shell.request(1))
         await ClockCycles(shell.clk, 1500)
-        assert len(shell.slots) == 1 and not int(shell.dut.log_failed_o.value)
+        assert len(shell.slots) == 1 and not int(shell.dut.interrupt_o.value) and not await shell.read("state") & STATE["log_failed"]
         shell.fails = True
         for number in range(3):
             shell.give(shell.request(2 + number))
@@ -280,11 +288,15 @@ async def no_write_is_begun_once_one_has_failed(shell):
         for number in range(3):
             shell.give(shell.request(5 + number))
         await ClockCycles(shell.clk, 1500)
-        assert int(shell.dut.log_failed_o.value) and len(shell.slots) == 1, "something was stored behind what failed"
-        assert await shell.read("identity") & 0xffff == NUMBER["identity"] and await shell.read("state") & STATE["busy"]
+        assert len(shell.slots) == 1, "something was stored behind what failed"
+        assert int(shell.dut.interrupt_o.value), "the host is not told"
+        await shell.write("causes", CAUSE["log_failed"])
+        assert await shell.read("causes") & CAUSE["log_failed"], "it is forgotten"
+        assert await shell.read("identity") & 0xffff == NUMBER["identity"]
+        assert await shell.read("state") & STATE["busy"] and await shell.read("state") & STATE["log_failed"]
         await shell.reset()
         shell.beats.clear()
-        assert not int(shell.dut.log_failed_o.value) and await shell.read("off") == 0xff
+        assert not await shell.read("state") & STATE["log_failed"] and await shell.read("off") == 0xff
 
 
 async def a_reset_leaves_no_half_frame(shell):

@@ -31,7 +31,7 @@ class Card(Host):
     async def begin(self):
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk, 4, unit="ns").start())
-        dut.rx_valid_i.value = dut.rx_error_i.value = 0
+        dut.rx_valid_i.value = dut.rx_error_i.value = dut.log_failed_i.value = dut.own_lost_i.value = dut.long_i.value = 0
         dut.tx_ready_i.value = dut.host_ready_i.value = dut.log_ready_i.value = 1
         dut.rst_i.value = 1
         self.connect("s_axil", dut.clk, dut.rst_i)

@@ -360,13 +360,15 @@ fn check_enumeration(one: &Enumeration) -> Result<()> {
         one.name,
         one.bits
     );
+    // An enumeration in C is an int.
+    let max = if one.bits == 8 { 255 } else { 0x7fff_ffff };
     let mut names = Names::default();
     let mut last = None;
     for value in &one.values {
         names.add(&one.name, &value.name, &value.doc)?;
         ensure!(
-            last.is_none_or(|last| last < value.value) && value.value <= 255,
-            "[enums] {} {}: {} must be more than the one before, and at most 255",
+            last.is_none_or(|last| last < value.value) && value.value <= max,
+            "[enums] {} {}: {} must be more than the one before, and at most {max}",
             one.name,
             value.name,
             value.value

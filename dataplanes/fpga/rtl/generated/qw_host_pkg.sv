@@ -85,6 +85,8 @@ package qw_host_pkg;
   localparam logic [31:0] CAUSE_FRAME = 32'd64;
   // Cause of an interrupt. An order is done.
   localparam logic [31:0] CAUSE_ORDER = 32'd128;
+  // Cause of an interrupt. The log was not written: see `state`. Comes again until the next reset.
+  localparam logic [31:0] CAUSE_LOG_FAILED = 32'd256;
 
   // State of a core. An order is not done yet.
   localparam logic [31:0] STATE_UNDER_WAY = 32'd1;
@@ -95,6 +97,9 @@ package qw_host_pkg;
   // State of a core. A frame, a packet or an entry is inside. Between two modules it may read 0 for
   // a clock or two.
   localparam logic [31:0] STATE_BUSY = 32'd4;
+  // State of a core. A write of the log has failed, and none is begun before the next reset. Take
+  // no entry any more.
+  localparam logic [31:0] STATE_LOG_FAILED = 32'd8;
 
   // What is counted behind the reasons. Frames from the network for which there was no room.
   localparam logic [31:0] COUNT_FRAMES_LOST = 32'd0;
@@ -115,6 +120,11 @@ package qw_host_pkg;
   // What is counted behind the reasons. Packets dropped that came to the address of all replicas,
   // and must not.
   localparam logic [31:0] COUNT_NOT_FOR_GROUP = 32'd7;
+  // What is counted behind the reasons. Of the host's own frames those that a wrapper did not send:
+  // they came broken, or longer than it takes.
+  localparam logic [31:0] COUNT_FRAMES_OWN_LOST = 32'd8;
+  // What is counted behind the reasons. Frames for the host that are longer than a wrapper takes.
+  localparam logic [31:0] COUNT_FRAMES_TOO_LONG = 32'd9;
 
   // The register map.
   localparam int CORE_BYTES = 1408;
@@ -129,7 +139,7 @@ package qw_host_pkg;
   // still leave until OFF is done.
   localparam int CORE_OFF_AT = 24;
   // Bits: `cause`, of all groups together. Writing ones clears them; `left` comes again until there
-  // is nothing left.
+  // is nothing left, `log_failed` until the next reset.
   localparam int CORE_CAUSES_AT = 32;
   // Causes that raise the interrupt.
   localparam int CORE_ENABLED_AT = 40;

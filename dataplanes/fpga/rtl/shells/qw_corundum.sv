@@ -99,10 +99,9 @@ module qw_corundum
     input  logic                      m_axis_sync_rx_tready,
     output logic                      m_axis_sync_rx_tlast,
     output logic [    PTP_TS_WIDTH:0] m_axis_sync_rx_tuser,
-    output logic                      log_failed_o,
     output logic                      interrupt_o
 );
-  logic log_valid, log_ready, log_landed, is_cores;
+  logic log_valid, log_ready, log_landed, log_failed, is_cores;
   logic [LOG_OPEN_BITS-1:0] log_open;
   logic [63:0] log_address;
   logic [511:0] log_data;
@@ -128,7 +127,7 @@ module qw_corundum
       .RAM_SEG_DATA_WIDTH(RAM_SEG_DATA_WIDTH), .RAM_SEG_ADDR_WIDTH(RAM_SEG_ADDR_WIDTH)
   ) log (
       .clk, .rst_i(rst), .valid_i(log_valid), .ready_o(log_ready), .address_i(log_address), .data_i(log_data),
-      .open_o(log_open), .landed_o(log_landed), .failed_o(log_failed_o),
+      .open_o(log_open), .landed_o(log_landed), .failed_o(log_failed),
       .desc_dma_addr_o(m_axis_data_dma_write_desc_dma_addr), .desc_ram_sel_o(m_axis_data_dma_write_desc_ram_sel),
       .desc_ram_addr_o(m_axis_data_dma_write_desc_ram_addr), .desc_len_o(m_axis_data_dma_write_desc_len),
       .desc_tag_o(m_axis_data_dma_write_desc_tag), .desc_valid_o(m_axis_data_dma_write_desc_valid),
@@ -154,7 +153,7 @@ module qw_corundum
       .m_axis_host_tlast(m_axis_sync_rx_tlast), .m_axis_host_tdata(m_axis_sync_rx_tdata),
       .m_axis_host_tkeep(m_axis_sync_rx_tkeep), .m_axis_host_size(host_size),
       .log_valid_o(log_valid), .log_ready_i(log_ready), .log_address_o(log_address), .log_data_o(log_data),
-      .log_open_i(log_open), .log_landed_i(log_landed),
+      .log_open_i(log_open), .log_landed_i(log_landed), .log_failed_i(log_failed),
       .s_axil_awaddr(s_axil_app_ctrl_awaddr[11:0]), .s_axil_awvalid(s_axil_app_ctrl_awvalid),
       .s_axil_awready(s_axil_app_ctrl_awready), .s_axil_wdata(s_axil_app_ctrl_wdata),
       .s_axil_wstrb(s_axil_app_ctrl_wstrb), .s_axil_wvalid(s_axil_app_ctrl_wvalid),

@@ -66,7 +66,6 @@ module qw_opennic_322 #(
     input  logic [  1:0] m_axi_bresp,
     input  logic         m_axi_bvalid,
     output logic         m_axi_bready,
-    output logic         log_failed_o,
     output logic         interrupt_o,
     input  logic         mod_rstn,
     output logic         mod_rst_done,
@@ -102,6 +101,6 @@ module qw_opennic_322 #(
       .s_axil_rvalid, .s_axil_rready,
       .m_axi_awid, .m_axi_awaddr, .m_axi_awlen, .m_axi_awsize, .m_axi_awburst, .m_axi_awcache, .m_axi_awprot,
       .m_axi_awvalid, .m_axi_awready, .m_axi_wdata, .m_axi_wstrb, .m_axi_wlast, .m_axi_wvalid, .m_axi_wready,
-      .m_axi_bid, .m_axi_bresp, .m_axi_bvalid, .m_axi_bready, .log_failed_o, .interrupt_o
+      .m_axi_bid, .m_axi_bresp, .m_axi_bvalid, .m_axi_bready, .interrupt_o
   );
 endmodule

@@ -48,7 +48,6 @@ module qw_shell_axi
     input  logic [           1:0] m_axi_bresp,
     input  logic                  m_axi_bvalid,
     output logic                  m_axi_bready,
-    output logic                  log_failed_o,
     output logic                  interrupt_o,
     // With the registers' clock.
     input  logic                  axil_clk,
@@ -72,7 +71,7 @@ module qw_shell_axi
     output logic                  s_axil_rvalid,
     input  logic                  s_axil_rready
 );
-  logic rst, axil_rst, log_valid, log_ready, log_landed;
+  logic rst, axil_rst, log_valid, log_ready, log_landed, log_failed;
   logic [LOG_OPEN_BITS-1:0] log_open;
   logic [63:0] log_address;
   logic [BEAT_BITS-1:0] log_data;
@@ -111,7 +110,7 @@ module qw_shell_axi
   );
   qw_log_axi log (
       .clk, .rst_i(rst), .valid_i(log_valid), .ready_o(log_ready), .address_i(log_address), .data_i(log_data),
-      .open_o(log_open), .landed_o(log_landed), .failed_o(log_failed_o), .m_axi_awid, .m_axi_awaddr, .m_axi_awlen,
+      .open_o(log_open), .landed_o(log_landed), .failed_o(log_failed), .m_axi_awid, .m_axi_awaddr, .m_axi_awlen,
       .m_axi_awsize, .m_axi_awburst, .m_axi_awcache, .m_axi_awprot, .m_axi_awvalid, .m_axi_awready, .m_axi_wdata,
       .m_axi_wstrb, .m_axi_wlast, .m_axi_wvalid, .m_axi_wready, .m_axi_bid, .m_axi_bresp, .m_axi_bvalid, .m_axi_bready
   );
@@ -122,7 +121,7 @@ module qw_shell_axi
       .m_axis_tx_tdata, .m_axis_tx_tkeep, .m_axis_tx_size, .m_axis_tx_user(user), .m_axis_host_tvalid,
       .m_axis_host_tready, .m_axis_host_tlast, .m_axis_host_tdata, .m_axis_host_tkeep, .m_axis_host_size,
       .log_valid_o(log_valid), .log_ready_i(log_ready), .log_address_o(log_address), .log_data_o(log_data),
-      .log_open_i(log_open), .log_landed_i(log_landed),
+      .log_open_i(log_open), .log_landed_i(log_landed), .log_failed_i(log_failed),
       .s_axil_awaddr(awaddr), .s_axil_awvalid(writes), .s_axil_awready(awready), .s_axil_wdata(wdata),
       .s_axil_wstrb(wstrb), .s_axil_wvalid(writes), .s_axil_wready(wready), .s_axil_bresp(bresp),
       .s_axil_bvalid(bvalid), .s_axil_bready(bready), .s_axil_araddr(araddr), .s_axil_arvalid(arvalid),

@@ -11,6 +11,7 @@ module qw_whole
     input  logic                  rst_i,
     input  logic                  valid_i,
     output logic                  ready_o,
+    output logic                  lost_o,    // a frame that leaves no trace
     input  logic                  last_i,
     input  logic [ BEAT_BITS-1:0] data_i,
     input  logic [           6:0] kept_i,
@@ -37,6 +38,7 @@ module qw_whole
     stores = valid_i && ready_o && !lost;
     ends = valid_i && ready_o && last_i;
     forgets = ends && (lost || broken_i);
+    lost_o = forgets && !rst_i;
     tdata_o = turned(data);
     tkeep_o = keep_of(kept);
   end

@@ -80,6 +80,8 @@ pub const CAUSE_BEHIND: u32 = 32;
 pub const CAUSE_FRAME: u32 = 64;
 /// Cause of an interrupt. An order is done.
 pub const CAUSE_ORDER: u32 = 128;
+/// Cause of an interrupt. The log was not written: see `state`. Comes again until the next reset.
+pub const CAUSE_LOG_FAILED: u32 = 256;
 /// State of a core. An order is not done yet.
 pub const STATE_UNDER_WAY: u32 = 1;
 /// State of a core. The last order was refused: a group was to be engaged, a role switched on or an
@@ -89,6 +91,9 @@ pub const STATE_REFUSED: u32 = 2;
 /// State of a core. A frame, a packet or an entry is inside. Between two modules it may read 0 for
 /// a clock or two.
 pub const STATE_BUSY: u32 = 4;
+/// State of a core. A write of the log has failed, and none is begun before the next reset. Take no
+/// entry any more.
+pub const STATE_LOG_FAILED: u32 = 8;
 /// What is counted behind the reasons. Frames from the network for which there was no room.
 pub const COUNT_FRAMES_LOST: u32 = 0;
 /// What is counted behind the reasons. Frames that came broken, cut or too long.
@@ -108,6 +113,11 @@ pub const COUNT_ENTRIES: u32 = 6;
 /// What is counted behind the reasons. Packets dropped that came to the address of all replicas,
 /// and must not.
 pub const COUNT_NOT_FOR_GROUP: u32 = 7;
+/// What is counted behind the reasons. Of the host's own frames those that a wrapper did not send:
+/// they came broken, or longer than it takes.
+pub const COUNT_FRAMES_OWN_LOST: u32 = 8;
+/// What is counted behind the reasons. Frames for the host that are longer than a wrapper takes.
+pub const COUNT_FRAMES_TOO_LONG: u32 = 9;
 
 /// Bytes of `core`.
 pub const CORE_BYTES: usize = 1408;
