@@ -9,10 +9,12 @@ use anyhow::{Context as _, Result, ensure};
 use quorumwire_client::planes::{ClientKeys, PlaneClient, Settings as PlaneSettings};
 use quorumwire_client::{Client, Settings};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, Tls, run};
+use quorumwire_cluster_tests::deployment::{DEADLINE, Deployment};
 use quorumwire_cluster_tests::forgery::forwarded_set;
-use quorumwire_cluster_tests::network::Machine;
+use quorumwire_cluster_tests::network::{Machine, Network};
 use quorumwire_cluster_tests::recording::{Carried, Recorder, carried};
 use quorumwire_cluster_tests::tshark::{Shown, show};
+use quorumwire_cluster_tests::waiting::wait_within;
 use quorumwire_wire::packet::ORIGIN_BYTES;
 
 use super::frames::{FRAME_FIELDS, expected_frames};
@@ -180,8 +182,9 @@ fn judge_streams(frames: &[Vec<u8>]) -> Result<()> {
     Ok(())
 }
 
-/// What a packet must have been recorded and shown as, by kind and what else stands in the column Info.
-const WANTED: [&str; 15] = [
+/// What packets of replicas must have been recorded and shown as, by kind and what else stands in the column
+/// Info.
+const OF_REPLICAS: [&str; 15] = [
     "request",
     "request blind",
     "request piece=",
@@ -199,13 +202,29 @@ const WANTED: [&str; 15] = [
     "lineage",
 ];
 
-fn judge_packets(all: &[Vec<u8>]) -> Result<()> {
+/// And those of a Paxos deployment.
+const OF_DEPLOYMENTS: [&str; 12] = [
+    "submit",
+    "submit piece=",
+    "p1a",
+    "p1b",
+    "p1b piece=",
+    "p2a",
+    "p2a piece=",
+    "p2b",
+    "p2b piece=",
+    "heartbeat",
+    "admit",
+    "checkpoint",
+];
+
+fn judge_packets(name: &str, all: &[Vec<u8>], wanted: &[&str]) -> Result<()> {
     let of_planes = all.iter().filter_map(|frame| match carried(frame)? {
         Carried::Datagram(payload) => Some((frame.clone(), payload.to_vec())),
         Carried::Segment { .. } => None,
     });
     let (frames, datagrams): (Vec<_>, Vec<_>) = of_planes.unzip();
-    let shown = shown(&recording("real-packets"), &frames, &[], &["_ws.col.Info"])?;
+    let shown = shown(&recording(name), &frames, &[], &["_ws.col.Info"])?;
     compare(&datagrams, &shown)?;
     let mut reached: BTreeMap<String, u32> = BTreeMap::new();
     for shown in &shown {
@@ -218,8 +237,8 @@ fn judge_packets(all: &[Vec<u8>]) -> Result<()> {
         ensure!(!info.contains('['), "{info}");
     }
     println!("{reached:#?}");
-    for wanted in WANTED {
-        ensure!(reached.contains_key(wanted), "no {wanted}: {reached:#?}");
+    for wanted in wanted {
+        ensure!(reached.contains_key(*wanted), "no {wanted}: {reached:#?}");
     }
     Ok(())
 }
@@ -253,6 +272,48 @@ fn packets_and_frames_of_a_cluster_are_shown() {
         let lossy = recorder.finish()?;
 
         judge_streams(&calm)?;
-        judge_packets(&[calm, lossy].concat())
+        judge_packets("real-packets", &[calm, lossy].concat(), &OF_REPLICAS)
     });
+}
+
+/// What the switches and members of a Paxos deployment really say, recorded at both coordinators and at an
+/// acceptor: one coordinates after the other, and the acceptor forgets all and is let in.
+#[test]
+fn packets_of_a_paxos_deployment_are_shown() -> Result<()> {
+    let network = Network::new(7)?;
+    let options = ["--plane", "socket", "--durability", "memory"];
+    let mut deployment = Deployment::across(&network, "recorded", &options)?;
+    let (coordinator, acceptor) = (("coordinator", 0), ("acceptor", 0));
+    let machines = [0, 1, 2].map(Machine::Replica);
+    let recorders = machines.map(|it| Recorder::start(&network, it));
+    deployment.start_all()?;
+    let member = deployment.member(0)?;
+    let submit = || -> Result<()> {
+        for number in 0..20_usize {
+            member.submit(&vec![b'x'; number * 300])?;
+        }
+        let (mut last, _) = member.next_within(DEADLINE)?.context("a value")?;
+        while let Some((instance, _)) = member.next_within(Duration::from_millis(200))? {
+            last = instance;
+        }
+        member.checkpoint(last)?;
+        Ok(())
+    };
+    submit()?;
+    deployment.kill(coordinator)?;
+    submit()?;
+    deployment.start(coordinator)?;
+    deployment.kill(acceptor)?;
+    submit()?;
+    deployment.start(acceptor)?;
+    wait_within("an acceptor that is let in", DEADLINE, || {
+        submit()?;
+        Ok(deployment.log(acceptor)?.contains("was let in"))
+    })?;
+    drop(deployment);
+    let mut heard = Vec::new();
+    for recorder in recorders {
+        heard.extend(recorder?.finish()?);
+    }
+    judge_packets("real-paxos-packets", &heard, &OF_DEPLOYMENTS)
 }
