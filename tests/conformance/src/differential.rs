@@ -17,7 +17,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// How many frames come where all planes get the same.
 pub const FRAMES_VARIABLE: &str = "QUORUMWIRE_FRAMES";
-/// A file that has the digest of the frames that came to one plane: to the next one the same must come.
+/// A file that has digests of the frames that came to one plane: to the next one the same must come.
 pub const SAME_VARIABLE: &str = "QUORUMWIRE_SAME_FRAMES";
 /// Where planes are asked, and where memcached clients ask.
 pub const PORT: u16 = 7000;
@@ -243,29 +243,50 @@ impl Run {
     }
 }
 
-/// What has come to a plane: a digest of it.
+/// What has come to a plane, a digest of each frame. If `QUORUMWIRE_SAME_FRAMES` names a file, the first plane
+/// writes it, and to the next one the same must come.
 #[derive(Debug, Default)]
-pub struct Came(DefaultHasher);
+pub struct Came {
+    digests: Vec<u8>,
+    before: Option<Vec<u8>>,
+}
 
 impl Came {
-    fn note(&mut self, from: SocketAddr, bytes: &[u8]) {
-        (from, bytes).hash(&mut self.0);
+    /// To begin with nothing; what came to the plane before is read, if any did.
+    #[must_use]
+    pub fn new() -> Self {
+        let file = std::env::var_os(SAME_VARIABLE);
+        Self {
+            digests: Vec::new(),
+            before: file.and_then(|file| std::fs::read(file).ok()),
+        }
     }
 
-    /// It is what came to the plane before, if the variable names a file of its digest. The first one writes
-    /// it.
+    fn note(&mut self, from: SocketAddr, bytes: &[u8]) {
+        let begin = self.digests.len();
+        let mut hasher = DefaultHasher::new();
+        (from, bytes).hash(&mut hasher);
+        self.digests.extend(hasher.finish().to_le_bytes());
+        if let Some(before) = &self.before {
+            let number = begin / size_of::<u64>();
+            assert_eq!(
+                self.digests.get(begin..),
+                before.get(begin..self.digests.len()),
+                "frame {number} is another one than came to the plane before: from {from}, {bytes:02x?}"
+            );
+        }
+    }
+
+    /// All has come: as much as to the plane before, or it is written for the next one.
     ///
     /// # Panics
     ///
-    /// If it is not, or the file cannot be read or written.
-    pub fn must_be_the_same(&self) {
-        let Some(file) = std::env::var_os(SAME_VARIABLE) else {
-            return;
-        };
-        let digest = format!("{:016x}", self.0.finish());
-        match std::fs::read_to_string(&file) {
-            Ok(before) => assert_eq!(digest, before, "other frames came to the plane before"),
-            Err(_) => std::fs::write(&file, digest).expect("a file that can be written"),
+    /// If more came to that one, or the file cannot be written.
+    pub fn end(self) {
+        match (self.before, std::env::var_os(SAME_VARIABLE)) {
+            (Some(before), _) => assert_eq!(self.digests.len(), before.len(), "bytes of digests"),
+            (None, Some(file)) => std::fs::write(file, self.digests).expect("a file"),
+            (None, None) => {}
         }
     }
 }
