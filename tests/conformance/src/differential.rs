@@ -243,8 +243,8 @@ impl Run {
     }
 }
 
-/// What has come to a plane, a digest of each frame. If `QUORUMWIRE_SAME_FRAMES` names a file, the first plane
-/// writes it, and to the next one the same must come.
+/// What has come to a plane, a digest of each frame. If `QUORUMWIRE_SAME_FRAMES` names a file, the first
+/// plane writes it, and to the next one the same must come.
 #[derive(Debug, Default)]
 pub struct Came {
     digests: Vec<u8>,
